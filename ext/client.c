@@ -497,7 +497,7 @@ spawn_pool(const struct installation *own, char *folder, char *const *variables,
 
 /* ---- the cold path ------------------------------------------------------------ */
 
-/* Python does not start if stdin is a folder: let it be empty then. */
+/* Python does not start if stdin is a folder. Let it be empty then, for the cold hook and for a worker. */
 static void
 replace_folder_as_stdin(void)
 {
@@ -553,7 +553,6 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
         environment[count] = mark;
         variables = environment;
     }
-    replace_folder_as_stdin();
     execve(own->interpreter, command, variables);
     warn(gone);
 }
@@ -565,7 +564,7 @@ main(int argc, char **argv, char **variables)
         "tailhook: the hook's program was started without its first argument, \"hook\": this host does not pass on ",
         "the arguments of hooks. Nothing was decided.", NULL};
     static const char *const BROKEN[] = {
-        "tailhook: the file \"installation\" beside the hook's program is missing or damaged, so loops do not continue. ",
+        "tailhook: the file \"installation\" beside the hook's program cannot be read or is damaged, so loops do not continue. ",
         "To install the hooks again: tailhook install", NULL};
     char folder[PATH_MAX], path[PATH_MAX], reason = TAILHOOK_REASON_OFF;
     struct installation own;
@@ -583,6 +582,7 @@ main(int argc, char **argv, char **variables)
     }
     argc--;
     argv++;
+    replace_folder_as_stdin();
     const char *off = variable(variables, "TAILHOOK_NO_POOL");
     const int is_off = off && strcmp(off, "1") == 0;
     if (!is_off && !(has_streams && *own.socket_prefix))

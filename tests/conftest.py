@@ -9,17 +9,22 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.both_forms import Forms
 from support.host import Project, Stop, short_folder
-from support.long_runs import examples
+from support.long_runs import IS_SHORT, examples
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
 # A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Without a deadline, for the inputs too: a test that is slow on a busy machine has not failed. `make mutants` has its
-# own profile.
+# own profile. Hypothesis would load one of its own if CI is set.
 settings.register_profile(
-    "default", deadline=None, max_examples=min(100, examples(100)), suppress_health_check=[HealthCheck.too_slow]
+    "tailhook", deadline=None, max_examples=min(100, examples(100)), suppress_health_check=[HealthCheck.too_slow]
 )
+settings.load_profile("tailhook")
+
+
+def pytest_report_header():
+    return "TAILHOOK_SAMPLE=1: a third of the random inputs" if IS_SHORT else None
 
 
 @pytest.fixture

@@ -200,6 +200,7 @@ def test_a_limit_is_a_finite_number_above_zero(bench, flag, limit):
         (("--case", "nothing*"), "no case is left"),
         (("--event", "Stop,Nonsense", "--hook", "true"), "unknown event: Nonsense"),
         (("--event", "PreToolUse"), "--event is for --hook"),
+        (("--event", "Stop"), "--event is for --hook"),
         (("--hook", "true", "--machine", "idle"), "--hook measures one command"),
         (("--hook", ""), "it is empty"),
         (("--hook", "sh -c 'x"), "No closing quotation"),
@@ -226,6 +227,13 @@ def test_any_hook_is_measured_with_the_payloads_of_events(figures, tmp_path):
     events = seen.read_text()
     # Two rounds, after a first run that is not measured.
     assert (events.count('"Stop"'), events.count('"PreToolUse"'), events.count("tool_input")) == (3, 3, 3)
+
+
+@pytest.mark.parametrize("flag", ["-o", "--save"])
+def test_the_name_of_a_folder_is_not_the_name_of_a_file(bench, tmp_path, flag):
+    done = bench(*TRUE, "--rounds", "1", flag, f"{tmp_path}/new/")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"tailhook: {tmp_path}/new/: Is a directory\n")
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_hook_that_does_not_run_does_not_pass(bench):
@@ -271,6 +279,7 @@ def test_a_command_is_run_by_a_shell_in_the_users_project_as_a_host_runs_it(benc
     "program",
     [
         "import sys; sys.stderr.write('Run the tests first.'); sys.exit(2)",
+        "import sys; sys.stderr.write('The context is nearly full.\\nUsage: 180k of 200k tokens'); sys.exit(2)",
         "import sys; sys.stderr.write('Error: No such file or directory'); print('{}'); sys.exit(2)",
     ],
 )
@@ -595,8 +604,9 @@ def test_the_action_runs_the_words_that_it_is_given(tmp_path):
     end = next(at for at in range(begin, len(lines)) if lines[at].startswith("      shell"))
     script = "\n".join(line[8:] for line in lines[begin:end])
     stub = tmp_path / "tailhook"
-    output = 'for word; do if [ "$before" = -o ]; then echo table >"$word"; fi; before=$word; done'
-    notes = f'printf "%s\\n" "$@" >"{tmp_path}/words"; if [ ! -e "{tmp_path}/fails" ]; then {output}; fi'
+    output = 'for word; do case $before in -o | --save) echo table >"$word";; esac; before=$word; done'
+    fails = f'if [ -e "{tmp_path}/fails" ]; then echo "no luck" >&2; exit 1; fi'
+    notes = f'printf "%s\\n" "$@" >"{tmp_path}/words"; {fails}; {output}'
     stub.write_text(f"#!/bin/sh\n{notes}\nexit 3\n")
     (tmp_path / "python").symlink_to(sys.executable)
     stub.chmod(0o755)
@@ -607,14 +617,24 @@ def test_the_action_runs_the_words_that_it_is_given(tmp_path):
         "ARGUMENTS": """--hook "python3 my hook.py" --event Stop; touch hacked""",
         **{name: str(tmp_path / name) for name in names},
     }
-    done = subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, check=False)
-    assert done.returncode == 3
-    (tmp_path / "fails").touch()  # a second use in the job, which measures nothing, repeats no summary
-    assert subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, check=False).returncode == 3
+
+    def run():
+        return subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True)
+
+    assert [run().returncode for _ in range(2)] == [3, 3]
     reports = set((tmp_path / "GITHUB_OUTPUT").read_text().splitlines())
-    assert len(reports) == 2
+    assert len(reports) == 2  # a job may use the action more than once
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == "table\n" * 2
     words = (tmp_path / "words").read_text().splitlines()
     assert words[0:2] == ["bench", "--format"]
     assert words[-5:] == ["python3 my hook.py", "--event", "Stop;", "touch", "hacked"]
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == "table\n"
     assert not (tmp_path / "hacked").exists()
+    (tmp_path / "fails").touch()
+    done = run()
+    assert (done.returncode, done.stderr) == (1, "no luck\n")
+    env["ARGUMENTS"] = '--hook "python3'
+    done = run()
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "the arguments cannot be split into words: No closing quotation" in done.stderr
+    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == f"table\ntable\n    no luck\n    {done.stderr}"
+    assert set((tmp_path / "GITHUB_OUTPUT").read_text().splitlines()) == reports

@@ -36,7 +36,7 @@ from support.pool import (
 )
 
 from tailhook.doctor.pool import check_pool
-from tailhook.pool.control import children_of, pool_start_failure, stop_pools
+from tailhook.pool.control import children_of, is_running, pool_start_failure, stop_pools
 
 pytestmark = WITHOUT_SANITIZER
 
@@ -158,6 +158,10 @@ def test_a_start_that_failed_is_tried_again_after_a_minute_only(home):
             assert abs(attempt.stat().st_mtime - time.time()) < STARTS
 
 
+def add_bytes(path, data):
+    path.write_bytes(path.read_bytes() + data)
+
+
 def test_a_start_that_a_person_asked_for_ends_the_report_of_an_earlier_one(home):
     with Pool(home, starts=False) as pool:
         (pool.folder / "pool-start").write_text("\ntailhook: pool: no luck\n")
@@ -179,11 +183,42 @@ def test_a_pool_whose_workers_fail_leaves_with_a_reason(home, site):
         assert pool_start_failure(str(pool.folder)) == last.removeprefix("tailhook: ")
 
 
+def test_the_reason_stays_if_a_worker_that_did_not_fail_ends_last(home, site):
+    with (site / "pool" / "worker.py").open("a") as out:
+        out.write(f"""
+
+sound = list_open_files
+
+
+def list_open_files():
+    try:
+        posix.mkdir({str(home / "first")!r})
+    except FileExistsError:
+        raise OSError('no luck') from None
+    return sound()
+""")
+    with Pool(home, package=site, starts=False) as pool:
+        done = subprocess.run([*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, timeout=STARTS)
+        assert (done.returncode, done.stderr.count(b"no luck")) == (1, 11)
+        assert done.stderr.endswith(b"workers in a row ended without an answer, so the pool leaves\n")
+
+
+def test_a_pool_is_ended_whose_file_is_of_another_version(home):
+    with Pool(home) as pool:
+        file = pool.folder / "installation"
+        file.write_bytes(file.read_bytes().replace(b"tailhook-hook 1", b"tailhook-hook 0"))
+        (ended,) = stop_pools(str(pool.folder))
+        assert not is_running(ended.pid)
+
+
 @pytest.mark.parametrize(
     ("spoil", "reason"),
     [
         (lambda folder: (folder / "tailhook-hook").chmod(0o600), "/tailhook-hook cannot be executed"),
         (lambda folder: (folder / "installation").write_text("x"), "/installation is damaged"),
+        (lambda folder: add_bytes(folder / "installation", b"x"), "/installation is damaged"),
+        (lambda folder: (folder / "pool-start").mkdir(), "/pool-start is not a regular file"),
+        (lambda folder: (folder / "pool-start").symlink_to("/nowhere"), "/pool-start is not a regular file"),
         (lambda folder: (folder / "installation").unlink(), "/installation: No such file or directory"),
     ],
 )

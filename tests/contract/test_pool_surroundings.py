@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from support.host import tailhook
+from support.host import ralph_page, tailhook
 from support.native_client import ready_message
 from support.pool import (
     LINUX,
@@ -349,6 +349,39 @@ def test_stdin_may_be_closed_a_directory_or_a_terminal(home, pool):
     finally:
         os.close(ours)
         os.close(theirs)
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_folder_as_stdin_is_an_empty_payload_warm_and_cold(home, pool, spoilt):
+    found = []
+    for no_pool in ("0", "1"):
+        project = looping_project(home, f"project{no_pool}")
+        state = project / ".claude" / "ralph-loop.local.md"
+        state.parent.mkdir(exist_ok=True)
+        state.write_text(ralph_page())
+        if spoilt:
+            (project / ".claude" / "tailhook.json").write_text("{")
+        with open_folder("/") as folder:
+            done = subprocess.run(
+                [*pool.argv, "ralph"],
+                stdin=folder,
+                env={**pool.env, "TAILHOOK_NO_POOL": no_pool, "CLAUDE_PROJECT_DIR": str(project)},
+                cwd=project,
+                capture_output=True,
+                timeout=STARTS,
+            )
+        found.append((done.returncode, done.stdout, done.stderr.replace(os.fsencode(project), b""), state.exists()))
+    assert found[0] == found[1]
+    assert b"the payload is empty" in found[0][2]
+
+
+@contextlib.contextmanager
+def open_folder(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def test_a_folder_may_be_gone_or_have_a_name_that_is_not_utf_8(home, pool):

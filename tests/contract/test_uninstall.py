@@ -29,12 +29,12 @@ class User:
     def argv(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "tailhook", *words]
 
-    def run(self, *words: str, **env: str) -> str:
-        """Run a command that must end well, without a terminal, and return what it prints."""
+    def run(self, *words: str, folder: Path | None = None, **env: str) -> str:
+        """Run a command that must end well, without a terminal, in the project or a folder; return what it prints."""
         done = subprocess.run(
             self.argv(*words),
             env={**self.env, **env},
-            cwd=self.project,
+            cwd=folder or self.project,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -158,8 +158,8 @@ def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user
     assert not (state / "daemon-argv").exists()
 
 
-@pytest.mark.parametrize("installed", [None, "first"])
-def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed):
+@pytest.mark.parametrize(("installed", "below"), [(None, "project"), ("first", "project"), (None, "")])
+def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed, below):
     """XDG_STATE_HOME had another value, or none, when the hooks were installed."""
     settings = user.home / ".claude" / "settings.json"
     settings.parent.mkdir()
@@ -171,22 +171,50 @@ def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed)
     subprocess.run(hook, input=json.dumps(STOP), env={**user.env, **env}, text=True, check=True, capture_output=True)
     state = user.home / (installed or ".local/state")
     wait_until(lambda: any(state.glob("tailhook/run/pool/*.*")))
-    output = user.run("uninstall", "--yes", XDG_STATE_HOME=str(user.home / "second"))
+    output = user.run("uninstall", "--yes", folder=user.home / below, XDG_STATE_HOME=str(user.home / "second"))
     assert f"The hooks were installed with XDG_STATE_HOME={state}, which is used here, too." in output
     assert "is restored, byte for byte" in output
     assert not (state / "tailhook").exists()
 
 
-def test_a_state_folder_that_comes_with_a_project_is_not_used(user):
-    client = user.project / "evil" / "tailhook" / "pool" / "0123456789abcdef" / "tailhook-hook"
-    client.parent.mkdir(parents=True, mode=0o700)
-    client.touch()
+@pytest.mark.parametrize("place", ["{}", "/{}", "{}/.", "{}/../project", "/proc/self/cwd"])
+def test_a_state_folder_that_comes_with_a_project_is_not_used(user, place):
+    below = "evil/tailhook/pool/0123456789abcdef/tailhook-hook"
+    (user.project / below).parent.mkdir(parents=True, mode=0o700)
+    (user.project / below).touch()
+    client = f"{place.format(user.project)}/{below}"
     settings = user.project / ".claude" / "settings.json"
     settings.parent.mkdir()
-    hook = {"type": "command", "command": str(client), "args": ["hook"]}
+    hook = {"type": "command", "command": client, "args": ["hook"]}
     settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
-    assert "XDG_STATE_HOME" not in user.run("uninstall", "--yes", "--scope", "project")
-    assert client.exists()
+    output = user.run("uninstall", "--yes", "--scope", "project")
+    assert "The hooks were removed" in output or "was removed" in output
+    assert "XDG_STATE_HOME" not in output
+    assert (user.project / below).exists()
+
+
+def test_a_program_that_is_not_a_pool_is_left_alone(user):
+    """The file beside the client names the socket of another program of the user."""
+    user.run("install", "--yes")
+    folder = user.client().parent
+    fields = (folder / "installation").read_bytes().split(b"\0")
+    prefix = f"{user.home}/other"
+    (folder / "installation").write_bytes(b"\0".join([fields[0], prefix.encode(), *fields[2:]]))
+    script = (
+        "import signal, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); signal.pause()"
+    )
+    other = subprocess.Popen([sys.executable, "-c", script, f"{prefix}.sock"])
+    try:
+        wait_until(Path(f"{prefix}.sock").exists)
+        done = subprocess.run(
+            user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 1
+        assert f"process {other.pid} listens there and is not a pool. It was left alone" in done.stderr
+        assert other.poll() is None
+    finally:
+        other.kill()
+        other.wait()
 
 
 @pytest.mark.parametrize("spoil", ["", "x"])

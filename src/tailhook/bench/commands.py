@@ -13,8 +13,9 @@ SHELL = "/bin/sh"
 SHELL_SYNTAX = re.compile(r"[$`\n;&|<>()*?\[\]{}~!#]")
 MAX_OUTPUT_CHARS = 64 << 10  # that are read of what a hook prints
 # Exit code 2 has other meanings than "block". Claude Code (2.1.329) takes it for a missing script if stdout is empty
-# and stderr has one of the first two phrases. The others are those of sh, of Python and of programs that use argparse.
-NOT_AN_ANSWER = re.compile(r"no such file|can't open|\A\S*sh: .*syntax error|^usage: ", re.IGNORECASE | re.MULTILINE)
+# and stderr has one of the first two phrases. The others are those of sh, of programs that use argparse, and of Python,
+# which writes "usage" in small letters on its second line.
+NOT_AN_ANSWER = re.compile(r"(?i:no such file|can't open|\A\S*sh: .*syntax error|\Ausage: )|\A.*\nusage: ")
 
 
 class NoAnswerError(TailhookError):

@@ -84,7 +84,10 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
 
 
 def end_with_parent() -> None:
-    """Let the system end this process when its parent has ended, also if that was killed. Only on Linux."""
+    """Let the system end this process when its parent has ended, also if that was killed. Only on Linux.
+
+    For Linux, the parent is the thread that started it, which is the main one.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SIGNAL_AT_PARENTS_END, signal.SIGTERM, 0, 0, 0)
 

@@ -72,7 +72,6 @@ def add(commands: Commands) -> None:
     what.add_argument(
         "--event",
         type=event_names,
-        default=["Stop"],
         metavar="NAMES",
         help=f"the events of --hook, separated by commas (default: Stop; known: {', '.join(EVENT_FIELDS)})",
     )
@@ -172,7 +171,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         raise UsageError("--hook measures one command: leave out --case, --machine and --against")
     if arguments.hook:
         Path.cwd()  # in which it runs: raises FileNotFoundError if it was removed
-    if not arguments.hook and arguments.event != ["Stop"]:
+    if arguments.event and not arguments.hook:
         raise UsageError("--event is for --hook")
     if arguments.json and arguments.format not in (None, "json"):
         raise UsageError("--json and --format: give one of them")
@@ -235,7 +234,7 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
     sizes = [arguments.size] if arguments.size else COMPARED
     if arguments.hook:
         argv = arguments.hook
-        for number, name in enumerate(arguments.event):
+        for number, name in enumerate(arguments.event or ["Stop"]):
             case = Case("idle", name, WORKING, False, no_state, event=name)
             project = BenchProject(folder / str(number), case, sizes[0])
             # As in the user's own project, which is the current folder. What our hooks keep stays in the temporary one.
@@ -357,7 +356,7 @@ def check_target(name: str) -> None:
         mode = Path(name).stat().st_mode
     except FileNotFoundError:
         mode = stat.S_IFREG
-    if stat.S_ISDIR(mode):
+    if stat.S_ISDIR(mode) or name.endswith("/"):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
     if not stat.S_ISREG(mode):
         return  # to open a pipe or a device may have an effect

@@ -328,14 +328,16 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
     """Let this process use the private state folder that the hooks were installed with.
 
     XDG_STATE_HOME may name another one now. Their client, its pool, and the receipts of what was installed are there.
-    A folder in the project is not used: it may have come with a clone.
+    Only the user's own settings are trusted with this: a project's file may have come with a clone, and the processes
+    behind the sockets of that folder will be ended.
     """
+    if os.path.realpath(path) != os.path.realpath(file.path("user")):
+        return
     with suppress(OSError, SettingsError, ValueError):
         ours = hooks.find_ours(file, Settings(file, path).text or NEW)
         clients = {client for hook in ours if (client := client_of(hook.argv))}
         (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
-        is_cloned = state.startswith(f"{project_root({})}/")
-        if state != state_folder_path() and not is_cloned and check_folder(state):
+        if state != state_folder_path() and check_folder(state):
             home = state.rpartition("/")[0]
             print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
             os.environ["XDG_STATE_HOME"] = home

@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
     add_json(
         command(pool, "status", show_status, "print whether a pool runs, and how large it is", "tailhook pool status")
     )
-    add_json(command(pool, "stop", stop, "end the pool; hooks then start Python again", "tailhook pool stop"))
+    add_json(command(pool, "stop", stop, "end the pool; a later hook starts another one", "tailhook pool stop"))
 
 
 def serve_here(_: argparse.Namespace) -> None:

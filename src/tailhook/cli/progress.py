@@ -54,11 +54,11 @@ class ProgressBar:
             self.drawn_at = time.monotonic()
 
     def hide(self) -> None:
-        """Remove it from the terminal. It comes again when it is drawn the next time."""
+        """Remove it from the terminal until it is drawn again."""
         self.bar.stop()
 
     def end(self) -> None:
-        """Remove it from the terminal and show the cursor, also if a signal came while rich did either."""
+        """Remove it from the terminal and show the cursor, also if a signal interrupted rich while it did that."""
         with suppress(IndexError):  # rich's stop takes back what its start had not done yet
             self.bar.stop()
         if self.was_begun:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.pool.control import read_installation, stop_pools
+from tailhook.pool.control import read_sockets_prefix, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
     POOLS,
@@ -114,9 +114,9 @@ def remove_client_of(folder: Path) -> None:
     try:
         stop_pools(str(folder))
     finally:  # a pool that another process namespace has leaves when it notices this
-        with suppress(OSError):
-            prefix = read_installation(str(folder))[1]
-            remove_dead_sockets(prefix)
+        if prefix := read_sockets_prefix(str(folder)):
+            with suppress(OSError):
+                remove_dead_sockets(prefix)
             remove_sockets_folder(prefix.rpartition("/")[0])
         try:
             remove_folder(folder)

@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import socket
+import stat
 import struct
 import sys
 import time
@@ -71,13 +72,28 @@ def read_installation(folder: str) -> list[str]:
 
     folder: the client's.
 
-    Raises OSError, also if the file is damaged.
+    Raises OSError, also if the client would not accept the file (split_installation in ext/client.c).
     """
     path = f"{folder}/{INSTALLATION_FILE}"
-    fields = read_file(path).decode("utf-8", "surrogateescape").split("\0")[:-1]
-    if len(fields) != INSTALLATION_FIELDS or fields[0] != INSTALLATION_FORMAT:
+    *fields, rest = read_file(path).decode("utf-8", "surrogateescape").split("\0")
+    has_form = len(fields) == INSTALLATION_FIELDS and fields[0] == INSTALLATION_FORMAT and not rest
+    if not has_form or not all(field.startswith("/") for field in fields[2:]):
         raise OSError(f"{path} is damaged")
     return fields
+
+
+def read_sockets_prefix(folder: str) -> str:
+    """Return the prefix of the paths of an installation's sockets, "" if its file names none.
+
+    It is the second field in the files of all versions, so that this one can end the pools of others.
+
+    folder: the client's.
+    """
+    try:
+        fields = read_file(f"{folder}/{INSTALLATION_FILE}").decode("utf-8", "surrogateescape").split("\0")
+    except OSError:
+        return ""
+    return fields[1] if len(fields) > 2 and fields[1].startswith("/") else ""
 
 
 def find_pool(folder: str) -> RunningPool | None:
@@ -93,9 +109,8 @@ def find_pools(folder: str) -> list[RunningPool]:
 
     folder: the client's.
     """
-    try:
-        prefix = read_installation(folder)[1]
-    except OSError:
+    prefix = read_sockets_prefix(folder)
+    if not prefix:
         return []
     own = own_socket(prefix)
     return [pool for path in sockets_of(prefix) if (pool := running_pool(path, path == own))]
@@ -165,14 +180,18 @@ def memory_of(pids: list[int]) -> int | None:
 def stop_pools(folder: str) -> list[RunningPool]:
     """End the pools of an installation and wait until their processes have ended; return what they were.
 
-    Processes that do not end within STOP_TIMEOUT_S are killed.
+    Processes that do not end within STOP_TIMEOUT_S are killed. A process that listens on a socket and is not a pool is
+    left alone.
 
     folder: the client's.
 
-    Raises OSError, and TimeoutError if one does not end all the same.
+    Raises OSError, and TimeoutError if one has not ended then.
     """
     found = find_pools(folder)
     ended = [pool for pool in found if pool.pid > 0]
+    for pool in ended:
+        if not is_pool_of(pool.pid, folder):
+            raise OSError(f"{pool.socket}: process {pool.pid} listens there and is not a pool. It was left alone")
     for pool in ended:
         send_signal(pool.pid, signal.SIGTERM)
         for pid in pool.pids:
@@ -190,6 +209,22 @@ def stop_pools(folder: str) -> list[RunningPool]:
     if ended != found:
         raise OSError("a pool runs in another process namespace, such as a container. End it there")
     return ended
+
+
+def is_pool_of(pid: int, folder: str) -> bool:
+    """Return whether a process runs the pool of an installation, by its argv; true where the system shows none.
+
+    folder: the client's.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return not is_running(pid)
+    return any(
+        word.startswith(b"/") and os.path.realpath(word) == os.path.realpath(os.fsencode(folder)) for word in words
+    )
 
 
 def send_signal(pid: int, number: int) -> None:
@@ -217,7 +252,7 @@ def next_start(folder: str) -> str:
     if why := start_fault(folder):
         return f"hooks can start none: {why}"
     try:
-        facts = Path(folder, POOL_START_FILE).stat()
+        facts = Path(folder, POOL_START_FILE).lstat()
     except OSError:
         return "the next hook starts one"
     seconds = math.ceil(POOL_RETRY_S - abs(time.time() - facts.st_mtime)) if facts.st_size else 0
@@ -230,11 +265,16 @@ def start_fault(folder: str) -> str:
         return f"{folder}/{CLIENT_FILE} cannot be executed"
     if not os.access(folder, os.W_OK):
         return f"{folder} cannot be written"
+    attempt = f"{folder}/{POOL_START_FILE}"
     try:
+        if os.path.lexists(attempt) and not stat.S_ISREG(os.lstat(attempt).st_mode):
+            return f"{attempt} is not a regular file"
         read_installation(folder)
-        is_full = os.statvfs(folder).f_bavail == 0
+        room = os.statvfs(folder)
     except OSError as error:
         return describe(error)
+    free = room.f_bfree if os.geteuid() == 0 else room.f_bavail
+    is_full = room.f_blocks > 0 and free == 0  # some file systems have no number of blocks
     return f"no space is left for files in {folder}" if is_full else ""
 
 

@@ -67,7 +67,7 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
         pool = start(folder or client_folder(sys.executable), files)
         if pool:
             pool.serve()
-            if pool.short_lives > MAX_SHORT_LIVES:
+            if pool.has_failed:
                 raise OSError(f"over {MAX_SHORT_LIVES} workers in a row ended without an answer, {LEAVE_NOTE}")
     except OSError as error:
         warn(f"tailhook: pool: {describe(error)}")
@@ -210,6 +210,7 @@ class Pool:
         self.workers: dict[int, int] = {}  # process id: number in the table
         self.answered = 0  # requests, when a worker last ended
         self.short_lives = 0  # how many workers have failed since then
+        self.has_failed = False  # it leaves because too many have
         self.has_later = False  # enough later pools of this installation ran when that was last looked at
         self.ends_by: float | None = None  # when to leave at the latest (monotonic), once a signal has asked for it
 
@@ -278,7 +279,8 @@ class Pool:
 
         has_watched: something has changed in a watched folder.
         """
-        if self.quiet_s() >= IDLE_EXIT_S or self.short_lives > MAX_SHORT_LIVES or self.loaded_files.have_moved():
+        self.has_failed = self.short_lives > MAX_SHORT_LIVES
+        if self.has_failed or self.quiet_s() >= IDLE_EXIT_S or self.loaded_files.have_moved():
             return True
         if has_watched or self.loaded_files.watch < 0:
             self.table.may_be_outdated = True
