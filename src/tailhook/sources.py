@@ -25,8 +25,17 @@ URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 MAX_URL_RETRIES = 3
 WEB_SCHEMES = ("http", "https")
-# The endings of a query's parameters that make an address a secret: those of AWS, Google and Azure; of web servers.
-SIGNING_NAMES = ("signature", "sig", "token", "apikey", "api_key", "secret", "password")
+# Parameters of a query, in small letters, that let the caller in; and those that belong to a signature of AWS, Google,
+# CloudFront and Azure. All others may name the file.
+SECRET_PARAMETERS = (
+    *("signature", "sig", "x-amz-signature", "x-goog-signature"),
+    *("token", "access_token", "auth_token", "api_key", "apikey", "secret", "password"),
+)
+SIGNED_PARAMETERS = (
+    *("expires", "policy", "key-pair-id", "awsaccesskeyid", "googleaccessid"),
+    *("sv", "se", "sp", "sr", "st", "spr", "sip", "skoid", "sktid", "skt", "ske", "sks", "skv", "sdd", "srt", "ss"),
+)
+SIGNED_PREFIXES = ("x-amz-", "x-goog-")
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
 URL_TIMEOUT_S = 30  # for a request with its retries
 SIGNAL_INTERVAL_S = 0.1  # how often a wait for a store looks for signals
@@ -340,25 +349,34 @@ def with_small_scheme(url: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """Return a URL as rows and messages show it: a web address without its user, and without a query that is signed.
+    """Return a URL as rows and messages show it: a web address without its user, a signature and tokens.
 
-    Each time an address is signed, its query is another one, but the file is the same. Paths and other URLs stay as
-    they are.
+    Each time an address is signed, its signature is another one, but the file is the same. What else is in a query may
+    name the file, and stays. Paths and other URLs stay as they are.
 
     >>> without_credentials("https://me:pw@host/a.jsonl?X-Amz-Date=20261122&X-Amz-Signature=0f")
     'https://host/a.jsonl'
-    >>> without_credentials("https://host/get?id=7")
+    >>> without_credentials("https://host/get?id=7&token=secret")
     'https://host/get?id=7'
     """
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in WEB_SCHEMES:
         return url
+    from urllib.parse import unquote
+
     sent, sign, fragment = rest.partition("#")
     address, _, query = sent.partition("?")
     server, slash, name = address.partition("/")
-    is_signed = any(part.partition("=")[0].lower().endswith(SIGNING_NAMES) for part in query.split("&"))
+    named = [(unquote(part.partition("=")[0]).lower(), part) for part in query.split("&")]
+    is_signed = any(one.endswith("signature") or one == "sig" for one, _ in named)
+    kept = [
+        part
+        for one, part in named
+        if one not in SECRET_PARAMETERS
+        and not (is_signed and (one in SIGNED_PARAMETERS or one.startswith(SIGNED_PREFIXES)))
+    ]
     shown = f"{scheme}://{server.rpartition('@')[2]}{slash}{name}"
-    return f"{shown}?{query}{sign}{fragment}" if query and not is_signed else f"{shown}{sign}{fragment}"
+    return f"{shown}{'?' if query and kept else ''}{'&'.join(kept)}{sign}{fragment}"
 
 
 def open_store(base: str, url: str) -> Any:
@@ -490,7 +508,7 @@ def store_reason(error: Exception) -> str:
     from html import unescape
 
     words = str(error).partition("\n\nDebug source:")[0]
-    words = re.sub(r"""https?://[^\s"'<>)]+""", lambda found: without_credentials(found[0]), words)
+    words = re.sub(r"""https?://[^\s"'<>]+""", lambda found: without_credentials(found[0]), words)
     parts = re.findall(r"<(?:Code|Message)>([^<]+)</", words)
     if parts:
         reason = ": ".join([words.partition("<")[0].rstrip(" :"), *map(unescape, parts)])

@@ -15,7 +15,7 @@ from itertools import islice
 from tailhook._core import Record, ToolUse, forward_lines, forward_records, last_message, parse_record, reverse_records
 from tailhook.arguments import check_strings, check_whole_number
 from tailhook.errors import SourceError
-from tailhook.sources import is_url, open_source
+from tailhook.sources import is_url, open_source, without_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ class Transcript:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Transcript({self._source!r})"
+        source = without_credentials(self._source) if isinstance(self._source, str) else self._source
+        return f"Transcript({source!r})"
 
     @property
     def path(self) -> str | None:
@@ -231,7 +232,9 @@ class Transcript:
         if opened.path is None:
             raise ValueError("sub-agents are found beside a transcript's path, and this one has none")
         if is_url(opened.path):
-            raise ValueError(f"sub-agents are found beside a transcript's file, and {opened.path} is a URL")
+            raise ValueError(
+                f"sub-agents are found beside a transcript's file, and {without_credentials(opened.path)} is a URL"
+            )
         paths = sub_agent_files(opened.path, self._translated(), next(iter(self), None))
         agents = [Transcript(path) for path in paths]
         self._sub_agents += agents

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -191,6 +192,33 @@ def test_a_state_folder_that_comes_with_a_project_is_not_used(user, place):
     assert "The hooks were removed" in output or "was removed" in output
     assert "XDG_STATE_HOME" not in output
     assert (user.project / below).exists()
+
+
+def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
+    user.run("install", "--yes")
+    state = user.home / ".local" / "state" / "tailhook"
+    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+        assert serve.stdout.readline().startswith(b"The pool runs: process ")
+        (own,) = (state / "run" / "pool").glob("*.*")
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(str(own.with_suffix(".00000000")))
+            other.listen()
+            done = subprocess.run(
+                user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=60
+            )
+        assert (done.returncode, "listens there and is not a pool" in done.stderr) == (1, True)
+        assert serve.wait(30) == 0
+
+
+def test_a_pool_whose_state_folder_was_moved_is_ended(user):
+    user.run("install", "--yes")
+    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+        assert serve.stdout.readline().startswith(b"The pool runs: process ")
+        state = user.home / ".local" / "state" / "tailhook"
+        state.rename(state.with_name("moved"))
+        state.symlink_to("moved")
+        user.run("pool", "stop")
+        assert serve.wait(30) == 0
 
 
 def test_a_program_that_is_not_a_pool_is_left_alone(user):

@@ -144,11 +144,29 @@ def test_a_signed_address_is_shown_without_its_signature_and_keeps_its_rows(tmp_
         assert listed(f"{address}/a.jsonl?X-Amz-Signature=1") == ([], [(f"{address}/a.jsonl", "nothing is there")])
 
 
+def test_what_names_a_file_in_a_query_stays_beside_a_token(tmp_path):
+    files = {f"/get?id={number}&token=x": LINE.replace(b'"s"', b'"%d"' % number) for number in (7, 8)}
+    with served(files) as (address, _):
+        rows = list(tailhook.scan([address + name for name in files], "records").rows())
+        assert [(row.path, row.session_id) for row in rows] == [(f"{address}/get?id={n}", str(n)) for n in (7, 8)]
+
+
+def test_two_files_that_are_shown_by_one_path_are_not_taken_for_one():
+    with served({"/a.jsonl?token=x": LINE, "/a.jsonl?token=y": LINE * 2}) as (address, _):
+        asked = tailhook.scan([f"{address}/a.jsonl?token=x", f"{address}/a.jsonl?token=y"], "records")
+        assert len(list(asked.rows())) == 1
+        assert [problem.path for problem in asked.report.skipped] == [f"{address}/a.jsonl"]
+
+
 def test_messages_have_no_credentials_of_a_url(monkeypatch):
     monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
     with served({"/a.jsonl?access_token=hunter2": b"\x1f\x8b broken"}) as (address, _):
         user = address.replace("//", "//me:hunter2@")
-        for url in (f"{address}/a.jsonl?access_token=hunter2", f"{user}/none.jsonl", "http://me:hunter2@127.0.0.1:1/a"):
+        for url in (
+            f"{address}/a.jsonl?access_token=hunter2",
+            f"{user}/none.jsonl",
+            "http://me:hunter2@127.0.0.1:1/a(1).jsonl?sig=hunter2",
+        ):
             with pytest.raises((tailhook.SourceError, FileNotFoundError)) as caught:
                 tailhook.open(url)
             asked = tailhook.scan(url, "records")

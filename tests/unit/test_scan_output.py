@@ -1,6 +1,7 @@
 """What a scan reports, masks and draws."""
 
 import csv
+import errno
 import io
 import json
 import os
@@ -277,7 +278,7 @@ def test_a_file_that_is_replaced_keeps_its_group_or_has_no_permissions_for_one(t
     assert (path.stat().st_mode & 0o7777, path.stat().st_gid) == (mode, 1000)
 
     def refuse(*_):
-        raise PermissionError
+        raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, "fchown", refuse)
     os.chown(path, 1000, 1000)

@@ -25,6 +25,7 @@ def draw(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.anatomy_page import anatomy_page
     from tailhook.pictures.anatomy_svg import anatomy_file
     from tailhook.pictures.markup import encode_markup
+    from tailhook.sources import without_credentials
     from tailhook.transcript import open as open_transcript
 
     check_names(arguments.transcript, arguments.output, (".svg", ".html"))
@@ -34,8 +35,8 @@ def draw(arguments: argparse.Namespace) -> None:
     broken = anatomy.records_by_kind.get("broken", 0)
     if lines == broken:
         reason = f"no line of it is a record ({lines:,} broken)" if lines else "it is empty"
-        raise CommandError(f"{plain(arguments.transcript)}: {reason}, so there is nothing to draw")
-    name = Path(arguments.transcript).name
+        raise CommandError(f"{plain(without_credentials(arguments.transcript))}: {reason}, so there is nothing to draw")
+    name = Path(without_credentials(arguments.transcript)).name
     picture = anatomy_page if arguments.output.endswith(".html") else anatomy_file
     replace_output(arguments.output, encode_markup(picture(anatomy, name)))
     print_lines(f"Wrote {plain(arguments.output)}.")

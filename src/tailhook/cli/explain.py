@@ -56,6 +56,7 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.explanation_page import explanation_page
     from tailhook.pictures.explanation_text import draw_explanation
     from tailhook.pictures.markup import encode_markup
+    from tailhook.sources import without_credentials
     from tailhook.transcript import open as open_transcript
 
     check_names(arguments.transcript, arguments.html, (".html",))
@@ -74,7 +75,7 @@ def explain_message(arguments: argparse.Namespace) -> None:
         root = ""
     tuned = load(root).get("memory", {}).get("profile") == "tuned"
     explanation = explain_text(chosen.text, chosen.role, chosen.excluded, tuned)
-    name = Path(arguments.transcript).name
+    name = Path(without_credentials(arguments.transcript)).name
     if arguments.html is not None:
         replace_output(arguments.html, encode_markup(explanation_page(explanation, chosen, facts, name)))
         print_lines(f"Wrote {plain(arguments.html)}.")

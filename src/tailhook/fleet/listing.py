@@ -74,7 +74,10 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     noted = len(problems)
     for source in [os.fspath(source) for source in sources]:
         if is_url(source):
-            found.update((file.path, file) for file in find_objects(source, problems))
+            for file in find_objects(source, problems):
+                same = found.setdefault(file.path, file)
+                if same._replace(url=file.url) != file:
+                    problems.append(ScanProblem(file.path, "another source is shown by this path: scan it by itself"))
             continue
         for path, facts in walk_source(source, problems):
             if not is_utf8(path):

@@ -66,7 +66,7 @@ def keep_access(fd: int, old: os.stat_result) -> None:
     if os.fstat(fd).st_gid != old.st_gid:
         try:
             os.fchown(fd, -1, old.st_gid)
-        except PermissionError:
+        except OSError:  # not permitted, or unknown where this process runs
             mode &= 0o707
     os.fchmod(fd, mode)
 

@@ -188,10 +188,7 @@ def stop_pools(folder: str) -> list[RunningPool]:
     Raises OSError, and TimeoutError if one has not ended then.
     """
     found = find_pools(folder)
-    ended = [pool for pool in found if pool.pid > 0]
-    for pool in ended:
-        if not is_pool_of(pool.pid, folder):
-            raise OSError(f"{pool.socket}: process {pool.pid} listens there and is not a pool. It was left alone")
+    ended = [pool for pool in found if pool.pid > 0 and is_pool_of(pool.pid, folder)]
     for pool in ended:
         send_signal(pool.pid, signal.SIGTERM)
         for pid in pool.pids:
@@ -206,13 +203,18 @@ def stop_pools(folder: str) -> list[RunningPool]:
                 for pid in left:
                     send_signal(pid, signal.SIGKILL)
             time.sleep(STOP_POLL_INTERVAL_S)
+    for pool in found:
+        if pool.pid > 0 and pool not in ended:
+            raise OSError(f"{pool.socket}: process {pool.pid} listens there and is not a pool. It was left alone")
     if ended != found:
         raise OSError("a pool runs in another process namespace, such as a container. End it there")
     return ended
 
 
 def is_pool_of(pid: int, folder: str) -> bool:
-    """Return whether a process runs the pool of an installation, by its argv; true where the system shows none.
+    """Return whether a process runs the pool of an installation, by its argv; true if the system shows none.
+
+    A process that is just ending has none. The folder may have been moved since the pool was started.
 
     folder: the client's.
     """
@@ -222,9 +224,9 @@ def is_pool_of(pid: int, folder: str) -> bool:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return not is_running(pid)
-    return any(
-        word.startswith(b"/") and os.path.realpath(word) == os.path.realpath(os.fsencode(folder)) for word in words
-    )
+    name = os.fsencode(folder.rstrip("/").rpartition("/")[2])
+    is_named = any(word.rstrip(b"/").endswith(b"/" + name) for word in words)
+    return not any(words) or (is_named and any(word.endswith(b"/pool/entry.py") for word in words))
 
 
 def send_signal(pid: int, number: int) -> None:
