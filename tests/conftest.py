@@ -18,7 +18,11 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Without a deadline, for the inputs too: a test that is slow on a busy machine has not failed. `make mutants` has its
 # own profile. Hypothesis would load one of its own if CI is set.
 settings.register_profile(
-    "tailhook", deadline=None, max_examples=min(100, examples(100)), suppress_health_check=[HealthCheck.too_slow]
+    "tailhook",
+    settings.get_profile("default"),
+    deadline=None,
+    max_examples=min(100, examples(100)),
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tailhook")
 

@@ -15,7 +15,8 @@ from itertools import islice
 from tailhook._core import Record, ToolUse, forward_lines, forward_records, last_message, parse_record, reverse_records
 from tailhook.arguments import check_strings, check_whole_number
 from tailhook.errors import SourceError
-from tailhook.sources import is_url, open_source, without_credentials
+from tailhook.sources import open_source
+from tailhook.urls import is_url, without_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -251,6 +251,7 @@ def test_a_hook_that_does_not_run_does_not_pass(bench):
         ("python3 --no-such-option", "nknown option"),
         ("python3 -c 'import argparse; argparse.ArgumentParser().parse_args()' x", "usage: -c"),
         ("python3 -c", "rgument expected for the -c option"),
+        ("echo Warning: it is old >&2; echo it will go >&2; echo 'usage: x [-h]' >&2; exit 2", "Warning: it is old"),
         ("true && exit 2", "printed no reason"),
         ("true &&", "yntax error"),
         ("true && false", "ended with exit code 1"),
@@ -280,6 +281,7 @@ def test_a_command_is_run_by_a_shell_in_the_users_project_as_a_host_runs_it(benc
     [
         "import sys; sys.stderr.write('Run the tests first.'); sys.exit(2)",
         "import sys; sys.stderr.write('The context is nearly full.\\nUsage: 180k of 200k tokens'); sys.exit(2)",
+        "import sys; sys.stderr.write('usage: 90% of the budget. Stop.'); sys.exit(2)",
         "import sys; sys.stderr.write('Error: No such file or directory'); print('{}'); sys.exit(2)",
     ],
 )

@@ -190,6 +190,7 @@ def test_a_state_folder_that_comes_with_a_project_is_not_used(user, place):
     settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
     output = user.run("uninstall", "--yes", "--scope", "project")
     assert "The hooks were removed" in output or "was removed" in output
+    assert f"use a native client in {client.rpartition('/pool/')[0]}, which stays." in output
     assert "XDG_STATE_HOME" not in output
     assert (user.project / below).exists()
 

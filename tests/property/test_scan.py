@@ -27,7 +27,8 @@ import tailhook
 from tailhook.fleet import local
 from tailhook.fleet.plan import FileRange, name_of
 from tailhook.host_records import recognize
-from tailhook.sources import OpenSource, UrlVersion, import_zstd
+from tailhook.sources import OpenSource, import_zstd
+from tailhook.urls import UrlVersion
 
 PATTERNS = {
     "word": "TODO",

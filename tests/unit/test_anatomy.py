@@ -101,10 +101,16 @@ def test_tokens_of_a_response_are_not_thinking_and_reasoning_is():
         {"type": "response_item", "payload": {"type": "reasoning", "encrypted_content": "x" * 100}},
         {"type": "event_msg", "payload": {"type": "token_count", "info": counts}},
         {"type": "token_usage_record", "payload": {"response_id": "r", "usage": {"input_tokens": 1}}},
+        {"type": "compacted", "payload": {}},
     ]
     anatomy = measure(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-    assert anatomy.records_by_kind == {"thinking": 1, "other": 3}
-    assert set(anatomy.types) == {"session_meta", "event_msg", "token_usage_record"}
+    assert anatomy.records_by_kind == {"thinking": 1, "other": 4}
+    assert set(anatomy.types) == {"session_meta", "event_msg", "token_usage_record", "compacted"}
+    assert anatomy.events["compactions"] == 1
+
+
+def test_a_subtype_of_claude_code_that_is_called_reasoning_is_not_thinking():
+    assert measure(b'{"type":"system","subtype":"reasoning"}\n').records_by_kind == {"other": 1}
 
 
 def test_broken_lines_are_not_called_records():

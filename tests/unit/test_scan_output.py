@@ -5,6 +5,7 @@ import errno
 import io
 import json
 import os
+import struct
 import time
 from contextlib import ExitStack
 from datetime import datetime, timezone
@@ -20,7 +21,7 @@ from support.transcript_trees import OTHER_SESSIONS
 import tailhook
 from tailhook._core import make_batch
 from tailhook.cli.scan import hiding
-from tailhook.fleet.output import whole_file, write_csv, write_jsonl
+from tailhook.fleet.output import ACL, whole_file, write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
 from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
@@ -286,6 +287,23 @@ def test_a_file_that_is_replaced_keeps_its_group_or_has_no_permissions_for_one(t
         pass
     assert path.stat().st_mode & 0o7777 == mode & 0o707
     assert path.stat().st_gid != 1000
+
+
+def test_an_access_control_list_gives_its_group_no_more_than_before(tmp_path):
+    """user::rw-, user:1234:rw-, group::---, mask::rw-, other::---: the mode's group bits are those of the mask."""
+    path = tmp_path / "rows.csv"
+    path.touch(0o600)
+    no_id = 0xFFFFFFFF
+    entries = [(0x01, 6, no_id), (0x02, 6, 1234), (0x04, 0, no_id), (0x10, 6, no_id), (0x20, 0, no_id)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+    try:
+        os.setxattr(path, ACL, acl)
+    except (AttributeError, OSError) as error:
+        pytest.skip(f"no access control lists here: {error}")
+    assert path.stat().st_mode & 0o777 == 0o660
+    with whole_file(path):
+        pass
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])

@@ -15,7 +15,7 @@ from threading import Event, Thread, get_ident
 import pytest
 from support.range_server import served
 
-from tailhook import sources, transcript
+from tailhook import scan, transcript, urls
 from tailhook.errors import MissingExtraError, SourceError, TailhookError
 
 if sys.version_info >= (3, 14):
@@ -183,6 +183,20 @@ def test_a_pipe_of_the_callers_is_a_type_error():
 # ---- URLs --------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_an_error_and_is_reported_by_a_scan(tmp_path, codec, pack):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(pack("\ufeff".encode(codec) + DATA.decode().encode(codec)))
+    with pytest.raises(SourceError, match=r"s\.jsonl is UTF-16, and transcripts are UTF-8: convert it"):
+        transcript.open(path)
+    asked = scan(path, patterns=["a"])
+    assert list(asked.rows()) == []
+    assert [tuple(one) for one in asked.report.skipped] == [
+        (str(path), "it is UTF-16, and transcripts are UTF-8: convert it")
+    ]
+
+
 def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch):
     monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
     heard = []
@@ -203,6 +217,7 @@ def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch)
             transcript.open("s3://bucket/a.jsonl")
         listener.join()
         assert b"user-agent: my-agent" in heard[0].lower()
+        assert "AWS_ALLOW_HTTP" not in os.environ
 
 
 def test_a_wait_for_a_store_sees_a_signal_that_another_thread_got():
@@ -220,7 +235,7 @@ def test_a_wait_for_a_store_sees_a_signal_that_another_thread_got():
     try:
         started = time.monotonic()
         with pytest.raises(InterruptedError, match="seen"):
-            sources.call_interruptibly(hold)
+            urls.call_interruptibly(hold)
         assert time.monotonic() - started < 20
     finally:
         answered.set()
@@ -237,7 +252,7 @@ def test_an_exception_of_a_store_ends_with_its_handler():
     gc.disable()
     try:
         try:
-            sources.call_interruptibly(fail)
+            urls.call_interruptibly(fail)
         except StoreError as error:
             alive = weakref.ref(error)
         assert alive() is None
@@ -250,13 +265,13 @@ def test_a_store_is_asked_if_no_thread_can_be_started(monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr("threading.Thread.start", refuse)
-    assert sources.call_interruptibly(abs, -1) == 1
+    assert urls.call_interruptibly(abs, -1) == 1
 
 
 def test_a_reason_of_a_store_is_one_short_line_without_control_characters():
     answer = f"400: <Code>A\x1b[31m\r&#10;b</Code><Message>{'x' * 9999}</Message>"
-    assert sources.store_reason(OSError(answer))[:20] == "400: A[31m b: xxxxxx"
-    assert len(sources.store_reason(OSError(answer))) == 500
+    assert urls.store_reason(OSError(answer))[:20] == "400: A[31m b: xxxxxx"
+    assert len(urls.store_reason(OSError(answer))) == 500
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -315,7 +330,7 @@ def test_an_answer_with_fewer_bytes_than_were_asked_for_is_an_error_and_not_a_sh
 
 @pytest.mark.parametrize("url", ["foo://x/y", "s3:///", "http://", "http://127.0.0.1:9/session.jsonl"])
 def test_the_error_names_the_url_that_cannot_be_opened(url, monkeypatch):
-    monkeypatch.setattr("tailhook.sources.MAX_URL_RETRIES", 0)
+    monkeypatch.setattr("tailhook.urls.MAX_URL_RETRIES", 0)
     with pytest.raises(SourceError, match=url):
         transcript.open(url)
 

@@ -90,7 +90,7 @@ EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/endtoend/model.py", "There is nothing more to say."): AGENTS,
     ("tests/endtoend/test_claude_status.py", "There is nothing more to say."): AGENTS,
     ("tests/unit/test_patterns.py", "Say {DONE}"): AGENTS,
-    ("src/tailhook/sources.py", "def tell(self)"): "a method of Python's files, which callers of a file need",
+    ("src/tailhook/urls.py", "def tell(self)"): "a method of Python's files, which callers of a file need",
 }
 # A name at the top of several modules, and why it is the same thing in all of them.
 SHARED = {

@@ -13,9 +13,11 @@ SHELL = "/bin/sh"
 SHELL_SYNTAX = re.compile(r"[$`\n;&|<>()*?\[\]{}~!#]")
 MAX_OUTPUT_CHARS = 64 << 10  # that are read of what a hook prints
 # Exit code 2 has other meanings than "block". Claude Code (2.1.329) takes it for a missing script if stdout is empty
-# and stderr has one of the first two phrases. The others are those of sh, of programs that use argparse, and of Python,
-# which writes "usage" in small letters on its second line.
-NOT_AN_ANSWER = re.compile(r"(?i:no such file|can't open|\A\S*sh: .*syntax error|\Ausage: )|\A.*\nusage: ")
+# and stderr has one of the first two phrases. The others are those of sh, and of programs that show how they are used,
+# with options in brackets: Python after its complaint, programs that use argparse also after a warning of two lines.
+NOT_AN_ANSWER = re.compile(
+    r"no such file|can't open|\A\S*sh: (?:.*\n)?.*syntax error|\A(?:.*\n){0,2}usage: .*\[", re.IGNORECASE
+)
 
 
 class NoAnswerError(TailhookError):

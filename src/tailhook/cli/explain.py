@@ -56,8 +56,8 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.explanation_page import explanation_page
     from tailhook.pictures.explanation_text import draw_explanation
     from tailhook.pictures.markup import encode_markup
-    from tailhook.sources import without_credentials
     from tailhook.transcript import open as open_transcript
+    from tailhook.urls import without_credentials
 
     check_names(arguments.transcript, arguments.html, (".html",))
     if arguments.html is None:

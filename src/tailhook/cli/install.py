@@ -331,14 +331,17 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
     Only the user's own settings are trusted with this: a project's file may have come with a clone, and the processes
     behind the sockets of that folder will be ended.
     """
-    if os.path.realpath(path) != os.path.realpath(file.path("user")):
-        return
+    is_own = os.path.realpath(path) == os.path.realpath(file.path("user"))
     with suppress(OSError, SettingsError, ValueError):
         ours = hooks.find_ours(file, Settings(file, path).text or NEW)
         clients = {client for hook in ours if (client := client_of(hook.argv))}
         (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
-        if state != state_folder_path() and check_folder(state):
-            home = state.rpartition("/")[0]
+        if state == state_folder_path() or not check_folder(state):
+            return
+        home = state.rpartition("/")[0]
+        if not is_own:
+            print_lines(f"The hooks of this file use a native client in {plain(state)}, which stays.")
+        else:
             print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
             os.environ["XDG_STATE_HOME"] = home
             posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # which does not follow os.environ

@@ -200,7 +200,7 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
 def check_output(arguments: argparse.Namespace) -> None:
     """Raise UsageError if the file to write is a URL, a folder by its name, or one of the files to scan."""
     from tailhook.fleet.listing import is_read
-    from tailhook.sources import is_url
+    from tailhook.urls import is_url
 
     output = arguments.output
     if arguments.resume or not output:

@@ -14,7 +14,7 @@ from tailhook.fleet.objects import find_objects
 from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
 from tailhook.hook.hosts import NAMES, find_host
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import is_url
+from tailhook.urls import is_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

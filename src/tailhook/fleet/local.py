@@ -26,7 +26,8 @@ from tailhook.fleet.plan import (
 )
 from tailhook.hook.hosts import DEFAULT
 from tailhook.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
-from tailhook.sources import OpenSource, UrlFile, copy_to_temporary, is_compressed, open_path, open_source
+from tailhook.sources import OpenSource, check_encoding, copy_to_temporary, is_compressed, open_path, open_source
+from tailhook.urls import UrlFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -100,10 +101,11 @@ def scan_file(scan: RangeScan, part: FileRange) -> int:
     if part.version is None:
         with open_path(part.path) as file:
             head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
+            check_encoding(head, part.path)
             session = None if is_compressed(head) else find_own_session(head)
             if session is not None:
                 return scan_own_records(scan, part, file.fileno(), session)
-    opened = open_source(part.url or part.path, part.version)
+    opened = open_source(part.source, part.version)
     if isinstance(opened.file, UrlFile):  # only its name is that of a compressed one
         opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
     try:
@@ -144,6 +146,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
     head = objects.head(number, part)
     if is_named_compressed(part.path) or is_compressed(head):
         return scan_file(scan, part)
+    check_encoding(head, part.path)
     records = recognize(io.BytesIO(head))
     session = (records and records.session_id) or find_object_session(part, head) or name_of(part.path)
     scan.begin(part.path, session, name_of_host(records), part.start, part.end)
@@ -156,7 +159,7 @@ def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number:
         scan.end_file()
     else:
         if part.start:
-            with closing(open_source(part.url or part.path, part.version)) as opened:
+            with closing(open_source(part.source, part.version)) as opened:
                 records.read_changes(opened.file, part.start)
         feed_translated(scan, records, lines_of(BlocksFile(blocks), part.start, part.end))
     return max(0, (part.size if part.end is None else part.end) - part.start)
@@ -248,7 +251,7 @@ def find_object_session(part: FileRange, head: bytes) -> str | None:
     session = find_session(io.BytesIO(head[:end]))
     if session is not None or is_whole or end >= HEAD_BYTES:
         return session
-    with closing(open_source(part.url or part.path, part.version)) as opened:
+    with closing(open_source(part.source, part.version)) as opened:
         return find_session(opened.file)
 
 

@@ -20,7 +20,7 @@ from tailhook.fleet.plan import (
     tail_digest,
 )
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import (
+from tailhook.urls import (
     BUCKET_SCHEMES,
     WEB_SCHEMES,
     UrlVersion,
@@ -28,12 +28,12 @@ from tailhook.sources import (
     call_interruptibly,
     fetch_range,
     find_facts,
+    normalize_scheme,
     open_store,
     split_url,
     store_reason,
     version_of,
     web_address,
-    with_small_scheme,
     without_credentials,
 )
 
@@ -58,7 +58,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
     A web server lists its files if it is one of WebDAV. An address with a query is one object.
     """
-    url = with_small_scheme(url)
+    url = normalize_scheme(url)
     scheme = url.partition("://")[0]
     shown = without_credentials(url)
     wanted = None
@@ -105,7 +105,8 @@ def find_object(url: str) -> SourceFile | None:
     if not name:
         return None
     try:
-        facts = find_facts(url, open_store(base, url), name)
+        shown = without_credentials(url)
+        facts = find_facts(shown, open_store(base, shown), name, "?" in base)
     except FileNotFoundError:
         return None
     return source_file(url, facts)
@@ -115,21 +116,22 @@ def objects_below(folder: str) -> Iterator[SourceFile]:
     """Yield all objects below a URL. Raises SourceError and MissingExtraError."""
     base, name = split_url(f"{folder.rstrip('/')}/")
     in_bucket = base.partition("://")[0] in BUCKET_SCHEMES
-    store = open_store(base, folder)
-    pages = iter(ask_store("list", folder, store, prefix=name.strip("/") or None))
-    while (page := next_page(pages, folder)) is not None:
+    shown = without_credentials(folder)
+    store = open_store(base, shown)
+    pages = iter(ask_store("list", shown, store, prefix=name.strip("/") or None))
+    while (page := next_page(pages, shown)) is not None:
         for facts in page:
             yield source_file(f"{base}/{facts['path'] if in_bucket else quote(facts['path'])}", facts)
 
 
-def next_page(pages: Iterator[Any], url: str) -> Any:
+def next_page(pages: Iterator[Any], shown: str) -> Any:
     """Return the next part of a listing, or None after the last one. Raises SourceError."""
     from obstore.exceptions import BaseError
 
     try:
         return call_interruptibly(next, pages, None)
     except (BaseError, OSError) as error:
-        raise SourceError(f"{without_credentials(url)} cannot be listed: {store_reason(error)}") from None
+        raise SourceError(f"{shown} cannot be listed: {store_reason(error)}") from None
 
 
 def source_file(url: str, facts: Any) -> SourceFile:
@@ -145,10 +147,12 @@ class ByteSpan(NamedTuple):
     """Bytes of an object that one request asks for: `length` of them from `start`.
 
     number: of the part in its task.
+    path, url: as in FileRange.
     version: of the object.
     """
 
     number: int
+    path: str
     url: str
     version: UrlVersion
     start: int
@@ -161,10 +165,10 @@ def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
         if part.version is None or is_named_compressed(part.path):
             continue
         if needs_head(part):
-            yield ByteSpan(number, part.url, part.version, 0, min(HEAD_BYTES, part.size))
+            yield ByteSpan(number, part.path, part.url, part.version, 0, min(HEAD_BYTES, part.size))
         end = part.size if part.end is None else min(part.end, part.size)
         for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
-            yield ByteSpan(number, part.url, part.version, start, min(BLOCK_BYTES, end - start))
+            yield ByteSpan(number, part.path, part.url, part.version, start, min(BLOCK_BYTES, end - start))
 
 
 def needs_head(part: FileRange) -> bool:
@@ -217,7 +221,7 @@ class ObjectReader:
             self.drop_first()
             self.ask_ahead(number)
         while end < part.size and part.version is not None:
-            span = ByteSpan(number, part.url, part.version, end, min(OVER_BYTES, part.size - end))
+            span = ByteSpan(number, part.path, part.url, part.version, end, min(OVER_BYTES, part.size - end))
             yield self.fetch(span)
             end += span.length
 
@@ -259,8 +263,8 @@ class ObjectReader:
         base, name = split_url(span.url)
         store = self.stores.get(base)
         if store is None:
-            store = self.stores[base] = open_store(base, span.url)
-        return fetch_range(span.url, store, name, span.start, span.length, span.version)
+            store = self.stores[base] = open_store(base, span.path)
+        return fetch_range(span.path, store, name, span.start, span.length, span.version)
 
     def close(self) -> None:
         """End the requests that have not begun."""

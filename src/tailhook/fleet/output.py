@@ -19,6 +19,7 @@ from tailhook.errors import MissingExtraError, TailhookError
 from tailhook.orjson_import import orjson
 
 ENCODED_ROWS = 500  # at once, as JSON
+ACL = "system.posix_acl_access"  # the extended attribute of an access control list (Linux)
 CSV_SPECIAL = re.compile(r'[",\r\n]')
 
 
@@ -46,7 +47,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             file = open_new(part, 0o666 if old is None else 0o600)
         with file:
             if old is not None:
-                keep_access(file.fileno(), old)
+                keep_access(file.fileno(), target, old)
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -57,12 +58,15 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             part.unlink()
 
 
-def keep_access(fd: int, old: os.stat_result) -> None:
+def keep_access(fd: int, replaced: Path, old: os.stat_result) -> None:
     """Give a new file the permissions and the group of the one that it will replace, but no set-user-ID bit.
 
-    Without its group, the permissions of the old group would be those of another one.
+    Without the old group, its permissions would be those of another one. With an access control list, they are the
+    most that anyone on that list may do (acl(5)), not those of the group, and the list is not kept.
     """
     mode = old.st_mode & 0o777
+    if hasattr(os, "listxattr") and ACL in os.listxattr(replaced):
+        mode &= 0o707
     if os.fstat(fd).st_gid != old.st_gid:
         try:
             os.fchown(fd, -1, old.st_gid)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tailhook.host_records import TRANSCRIPT_ENDINGS
-from tailhook.sources import UrlVersion, web_address
+from tailhook.urls import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 HEAD_BYTES = 1 << 20  # the line that names a file's session must begin in these first bytes
@@ -62,6 +62,11 @@ class FileRange(NamedTuple):
     version: UrlVersion | None = None
     first_start: int = 0
     url: str = ""
+
+    @property
+    def source(self) -> str:
+        """What `open_source` opens it by."""
+        return self.url or self.path
 
 
 class ScanProblem(NamedTuple):

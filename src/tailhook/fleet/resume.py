@@ -40,7 +40,7 @@ from tailhook.fleet.plan import (
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
 from tailhook.host_records import name_of_host, recognize
-from tailhook.sources import fetch_range, open_store, split_url
+from tailhook.urls import fetch_range, open_store, split_url
 
 try:
     import fcntl
@@ -290,8 +290,8 @@ def read_bytes(file: SourceFile, start: int, end: int) -> bytes:
             opened.seek(start)
             return opened.read(end - start)
     base, name = split_url(file.url)
-    store = open_store(base, file.url)
-    return fetch_range(file.url, store, name, start, end - start, file.version)
+    store = open_store(base, file.path)
+    return fetch_range(file.path, store, name, start, end - start, file.version)
 
 
 # ---- the folder --------------------------------------------------------------

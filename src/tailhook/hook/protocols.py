@@ -194,6 +194,8 @@ class TranslatedHost(Host, Protocol):
     HOST_WRITTEN: how a message begins that the host wrote in the person's name, in lower case: versions differ in it.
     CONTEXT_MARKS: one of them is in a line in which `read_context` may find something; empty if only the first has it.
     RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
+    TOKEN_TYPES: the types of records that hold the tokens of a response and nothing else.
+    THINKING_TYPES: what `translate_record` gives as the subtype of records that hold what the agent thought.
     """
 
     EVENTS: Mapping[str, str]
@@ -206,6 +208,8 @@ class TranslatedHost(Host, Protocol):
     HOST_WRITTEN: tuple[bytes, ...]
     CONTEXT_MARKS: tuple[bytes, ...]
     RESTATES_MESSAGES: bool
+    TOKEN_TYPES: tuple[str, ...]
+    THINKING_TYPES: tuple[str, ...]
 
     def add_fields(self, payload: dict[str, Any]) -> None:
         """Add what renaming does not give, to a payload whose fields have Claude Code's names."""

@@ -12,7 +12,12 @@ from typing import NamedTuple
 from tailhook._core import Record, signals
 from tailhook.errors import RecordError
 from tailhook.hook.answer import plain
+from tailhook.hook.hosts import DEFAULT, find_translated_host
 from tailhook.transcript import Transcript, is_own_text, measured_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.hook.protocols import TranslatedHost
 
 MAX_BUCKETS = 4096
 MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; what is beyond counts as OTHERS
@@ -33,9 +38,6 @@ RECORD_KINDS = {
     "broken": "broken lines",
     "blank": "blank lines",
 }
-# Types of other hosts: records with the tokens of a response (Codex 0.169.0, Copilot 1.0.102), and Codex's thinking.
-TOKEN_TYPES = ("event_msg", "token_usage_record", "session.usage_record")
-REASONING_TYPES = ("reasoning", "agent_reasoning")
 EVENT_NAMES = {"prompts": "prompts", "tools": "tool calls", "compactions": "compactions", "signals": "signals"}
 
 
@@ -136,12 +138,13 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     largest: list[Large] = []
     times, offsets = Buckets(), Buckets(width=256)
     session_id, last, size = "", None, 0
+    host = None if transcript.host == DEFAULT else find_translated_host(transcript.host)
     in_sub_agent = transcript.is_of_sub_agent
     span: list[datetime] = []
     waiting: Counter[str] = Counter()  # what stands before the first record with a time
     for offset, length, is_blank, record in measured_lines(transcript):
         size += length
-        kind = "blank" if is_blank else "broken" if record is None else find_kind(record, in_sub_agent)
+        kind = "blank" if is_blank else "broken" if record is None else find_kind(record, host, in_sub_agent)
         found = Counter({f"bytes {kind}": length})
         if not is_blank:
             records[kind] += 1
@@ -152,7 +155,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
         if record is not None:
             session_id = session_id or record.session_id or ""
             if kind == "other":
-                types.add(original_type(record), length)
+                types.add(original_type(record, host), length)
             for tool in record.tools if record.role == "assistant" else ():
                 tools.add(tool.name, 1)
             if (time := record.time) is not None:
@@ -184,15 +187,16 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     )
 
 
-def find_kind(record: Record, in_sub_agent: bool) -> str:
+def find_kind(record: Record, host: "TranslatedHost | None", in_sub_agent: bool) -> str:
     """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order.
 
+    host: of the transcript, None for Claude Code.
     in_sub_agent: whether it is in a sub-agent's own transcript, in which all records are of that sub-agent.
     """
     if (record.is_sidechain and not in_sub_agent) or (record.type == "progress" and has_nested_message(record)):
         return "sidechain"
     if record.role is None:
-        return "thinking" if record.subtype in REASONING_TYPES else "other"
+        return "thinking" if host is not None and record.subtype in host.THINKING_TYPES else "other"
     if record.role != "assistant":
         if record.tool_results:
             return "result"
@@ -205,17 +209,15 @@ def find_kind(record: Record, in_sub_agent: bool) -> str:
         return "call"
     if record.text.strip():
         return "agent"
-    return "other" if original_type(record) in TOKEN_TYPES else "thinking"
+    return "other" if host is not None and original_type(record, host) in host.TOKEN_TYPES else "thinking"
 
 
-def original_type(record: Record) -> str | None:
-    """Return the type of a record as its host wrote it."""
-    if record.role is None:
+def original_type(record: Record, host: "TranslatedHost | None") -> str | None:
+    """Return the type of a record as its host wrote it.  host: None for Claude Code."""
+    if host is None:
         return record.type
-    try:
-        return str(record.json().get("type"))
-    except RecordError:
-        return record.type
+    found = record.json().get("type")
+    return found if isinstance(found, str) else None
 
 
 def has_nested_message(record: Record) -> bool:
@@ -232,7 +234,7 @@ def find_events(record: Record, in_sub_agent: bool) -> dict[str, int]:
     found = {}
     if record.is_prompt:
         found["prompts"] = 1
-    elif record.subtype == "compact_boundary" or record.type == "compacted":  # Claude Code; Codex
+    elif record.subtype == "compact_boundary":
         found["compactions"] = 1
     elif record.role == "assistant":
         if count := len(record.tools):

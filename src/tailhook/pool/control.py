@@ -188,7 +188,8 @@ def stop_pools(folder: str) -> list[RunningPool]:
     Raises OSError, and TimeoutError if one has not ended then.
     """
     found = find_pools(folder)
-    ended = [pool for pool in found if pool.pid > 0 and is_pool_of(pool.pid, folder)]
+    known = [pool for pool in found if pool.pid > 0]
+    ended = [pool for pool in known if is_pool_of(pool.pid, folder)]
     for pool in ended:
         send_signal(pool.pid, signal.SIGTERM)
         for pid in pool.pids:
@@ -203,10 +204,10 @@ def stop_pools(folder: str) -> list[RunningPool]:
                 for pid in left:
                     send_signal(pid, signal.SIGKILL)
             time.sleep(STOP_POLL_INTERVAL_S)
-    for pool in found:
-        if pool.pid > 0 and pool not in ended:
+    for pool in known:
+        if pool not in ended:
             raise OSError(f"{pool.socket}: process {pool.pid} listens there and is not a pool. It was left alone")
-    if ended != found:
+    if known != found:
         raise OSError("a pool runs in another process namespace, such as a container. End it there")
     return ended
 

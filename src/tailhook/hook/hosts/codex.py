@@ -28,6 +28,8 @@ HOST_WRITTEN = (
 )
 CONTEXT_MARKS = b'"turn_context"', b'"session_meta"'
 RESTATES_MESSAGES = False
+TOKEN_TYPES = ("event_msg", "token_usage_record")
+THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("sessions", "archived_sessions")  # `codex archive` moves them
 FORMER_FOLDERS: "tuple[str, ...]" = ()

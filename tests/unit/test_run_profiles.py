@@ -1,0 +1,38 @@
+"""Which of Hypothesis's profiles a run has."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[1]
+PROBE = """
+from hypothesis import settings
+
+def pytest_collection_finish(session):
+    one = settings.default
+    print("PROFILE", one.max_examples, one.derandomize, one.deadline)
+"""
+
+
+@pytest.mark.parametrize(
+    ("plugins", "variables", "found"),
+    [
+        ([], {}, "100 False None"),
+        ([], {"CI": "1"}, "100 False None"),
+        ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "33 False None"),
+        (["-p", "few_examples"], {}, "30 True None"),
+    ],
+    ids=["usual", "in CI", "a sample", "mutants"],
+)
+def test_a_run_has_the_projects_profile(tmp_path, plugins, variables, found):
+    (tmp_path / "probe.py").write_text(PROBE)
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "TAILHOOK_SAMPLE", "TAILHOOK_FUZZ")}
+    env |= {"PYTHONPATH": f"{tmp_path}:{TESTS / 'mutants'}", **variables}
+    words = [*plugins, "-p", "probe", "-p", "no:cacheprovider", "-q", "--collect-only", str(Path(__file__))]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words], env=env, cwd=TESTS.parent, capture_output=True, text=True
+    )
+    assert f"PROFILE {found}\n" in done.stdout, done.stdout + done.stderr
