@@ -231,7 +231,7 @@ def open_store(base: str, shown: str) -> Any:
     options: dict[str, Any] = {}
     if base.startswith("http://"):
         options["client_options"] = {"allow_http": True}
-    elif base.startswith("s3") and os.environ.get("AWS_ENDPOINT_URL", "").lower().startswith("http://"):
+    elif base.startswith("s3") and is_endpoint_plain():
         options["client_options"] = {**client_options(), "allow_http": True}
     if not base.startswith("file://"):
         timeout = timedelta(seconds=URL_TIMEOUT_S)
@@ -240,6 +240,12 @@ def open_store(base: str, shown: str) -> Any:
         return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
         raise SourceError(f"{shown} cannot be opened: {store_reason(error)}") from None
+
+
+def is_endpoint_plain() -> bool:
+    """Return whether AWS_ENDPOINT_URL names a server without TLS, and AWS_ALLOW_HTTP does not decide about that."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    return endpoint.lower().startswith("http://") and "AWS_ALLOW_HTTP" not in os.environ
 
 
 def client_options() -> dict[str, Any]:

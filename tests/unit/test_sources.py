@@ -220,6 +220,17 @@ def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch)
         assert "AWS_ALLOW_HTTP" not in os.environ
 
 
+def test_an_endpoint_without_tls_may_be_forbidden(monkeypatch):
+    monkeypatch.setattr("tailhook.urls.MAX_URL_RETRIES", 0)
+    monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
+    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
+    with served({"/bucket/a.jsonl": DATA}) as (address, asked):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", address)
+        with pytest.raises(SourceError):
+            transcript.open("s3://bucket/a.jsonl")
+        assert asked == []
+
+
 def test_a_wait_for_a_store_sees_a_signal_that_another_thread_got():
     answered = Event()
 
