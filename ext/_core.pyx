@@ -24,7 +24,9 @@ include "transcript/source.pxi"         # a file that is read at offsets
 include "transcript/window.pxi"         # its lines, newest or oldest first
 include "transcript/fields.pxi"         # the members of a record
 include "transcript/tool_blocks.pxi"    # the blocks of tools in a message
-include "transcript/records.pxi"        # a record and its properties
+include "transcript/records.pxi"        # a record: its kind, role, text and tools
+include "transcript/properties.pxi"     # what only the library asks a record
+include "transcript/record_class.pxi"   # a record for Python
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
 include "transcript/last_message.pxi"   # the newest message of the assistant
 include "transcript/lines.pxi"          # iterators over lines, records and messages
@@ -51,6 +53,8 @@ include "scan/fields.pxi"               # the columns of a scan's tables
 include "scan/records.pxi"              # the rows of one record
 include "scan/responses.pxi"            # those that count
 include "scan/run.pxi"                  # from blocks of a file to rows
+include "scan/filters.pxi"              # which records a question is about
+include "scan/matches.pxi"              # the rows of the table matches
 include "scan/program.pxi"              # the question
 include "scan/range.pxi"                # the scan of a range, for Python
 

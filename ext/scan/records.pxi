@@ -3,8 +3,8 @@
 # Gives: ScanPlace; scan_is_own_words, scan_own_text; scan_put_origin, scan_put_record, scan_put_usage,
 # scan_put_tool_halves, scan_put_line.
 # Needs: the columns (scan/fields.pxi, arrow/columns.pxi), rec_walk and RecFields (transcript/fields.pxi), rec_is_*,
-# rec_role, rec_read_* and rec_value_is_* (transcript/records.pxi), RecToolBlock (transcript/tool_blocks.pxi), json_skip
-# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan/tools.h.
+# rec_role and rec_value_is_* (transcript/records.pxi), the properties (transcript/properties.pxi), RecToolBlock
+# (transcript/tool_blocks.pxi), json_skip (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan/tools.h.
 
 # Where a record stands, and what it may leave out.
 cdef struct ScanPlace:

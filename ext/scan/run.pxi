@@ -1,11 +1,11 @@
 # A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
 #
 # Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file;
-# scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY.
-# Needs: the rows (scan/fields.pxi, scan/records.pxi, arrow/columns.pxi), RecFields (transcript/fields.pxi),
-# rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
-# match_find (patterns/automaton.pxi), match_hits_sort (patterns/matches.pxi), md_build_map (markdown/code_map.pxi),
-# utf8_after_bom (text/utf8.pxi).
+# scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES.
+# Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, arrow/columns.pxi), scan_concerns and
+# scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true (transcript/records.pxi),
+# rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_find (patterns/automaton.pxi),
+# MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
 # A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
 # newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
@@ -20,7 +20,6 @@ cdef enum:
     SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
     SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
     SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
-    SCAN_MAX_TYPE_BYTES = 128       # of an unknown type's name, and of a version
 
 cdef enum:
     SCAN_NO_MEMORY = -1
@@ -78,229 +77,6 @@ cdef struct ScanRun:
     int64_t long_lines
     ArrowTexts unknown_types    # two texts each: a type that is not known, and the version of the host
     int64_t unknown_counts[SCAN_MAX_UNKNOWN_TYPES + 1]  # of each; the last one is for all that have no place
-
-
-cdef bint scan_is_separator(unsigned char letter) noexcept nogil:
-    """Return whether a character separates the names of folders."""
-    return letter == c"/" or letter == c"\\"
-
-
-cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint or_below) noexcept nogil:
-    """Return whether a text is one of the texts. or_below: a folder below one of them counts, too."""
-    cdef size_t i, length
-    cdef Cursor known
-    for i in range(texts.count):
-        known = <Cursor>texts.data + texts.offsets[i]
-        length = texts.offsets[i + 1] - texts.offsets[i]
-        if length > size or memcmp(known, start, length) != 0:
-            continue
-        if length == size:
-            return True
-        if or_below and (scan_is_separator(start[length]) or (length > 0 and scan_is_separator(known[length - 1]))):
-            return True
-    return False
-
-
-cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory."""
-    if texts.count == 0:
-        return 1
-    if not scan_is_name(value):
-        return 0
-    scratch.size = 0
-    if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
-        return -1
-    return scan_is_among(texts, scratch.data, scratch.size, or_below)
-
-
-cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return 1 if a record is among those that the question is about, otherwise 0; or -1: no memory."""
-    cdef const ScanQuestion* question = run.question
-    cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
-    cdef int64_t at
-    cdef RecSlice role = rec_role(fields)
-    cdef int wanted = scan_is_wanted(&question.roles, &role, False, &run.scratch)
-    if wanted == 1 and question.has_times:
-        if not rec_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
-            return 0
-    if wanted == 1 and question.sessions.count:
-        if scan_is_name(session) and session.end - session.start > 2:
-            wanted = scan_is_wanted(&question.sessions, session, False, &run.scratch)
-        else:
-            wanted = scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False)
-    if wanted == 1:
-        wanted = scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
-    return wanted
-
-
-# ---- unknown types -------------------------------------------------------------
-
-cdef int scan_add_unknown_text(ScanRun* run, RecSlice* value) noexcept nogil:
-    """Add a JSON value to the texts of unknown types, "" if it is not a string. Returns 0, or -1: no memory."""
-    cdef size_t size
-    run.scratch.size = 0
-    if rec_value_is_string(value) and scan_text_add(&run.scratch, value.start + 1, value.end - 1) < 0:
-        return -1
-    size = min(run.scratch.size, <size_t>SCAN_MAX_TYPE_BYTES)
-    while size < run.scratch.size and run.scratch.data[size] & 0xC0 == 0x80:
-        size -= 1
-    return arrow_texts_add(&run.unknown_types, run.scratch.data, size)
-
-
-cdef bint scan_is_known_type(ScanRun* run, Cursor start, size_t size) noexcept nogil:
-    """Return whether the host of the file has records of a type."""
-    cdef const ArrowTexts* known = &run.question.known_types
-    cdef size_t i
-    for i in range(0, known.count, 2):
-        if arrow_text_is(known, i + 1, start, size) and arrow_text_is(known, i, run.place.host, run.place.host_bytes):
-            return True
-    return False
-
-
-cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Count a record's type if it is not known. Returns 0, or -1: no memory."""
-    cdef ArrowTexts* texts = &run.unknown_types
-    cdef RecSlice* kind = &fields.top[FIELD_TYPE]
-    cdef size_t i, last
-    if run.question.known_types.count == 0 or not rec_value_is_string(kind):
-        return 0
-    if scan_is_known_type(run, kind.start + 1, kind.end - kind.start - 2):
-        return 0
-    run.scratch.size = 0
-    if scan_text_add(&run.scratch, kind.start + 1, kind.end - 1) < 0:
-        return -1
-    if scan_is_known_type(run, run.scratch.data, run.scratch.size):  # it was written with escapes
-        return 0
-    if scan_add_unknown_text(run, kind) < 0 or scan_add_unknown_text(run, &fields.top[FIELD_VERSION]) < 0:
-        return -1
-    last = texts.count - 2  # the pair that was added stays only if it is new
-    for i in range(0, last, 2):
-        if (
-            arrow_text_is(texts, i, texts.data + texts.offsets[last], texts.offsets[last + 1] - texts.offsets[last])
-            and arrow_text_is(
-                texts, i + 1, texts.data + texts.offsets[last + 1], texts.offsets[last + 2] - texts.offsets[last + 1]
-            )
-        ):
-            break
-    else:
-        i = last
-    if i != last or last == 2 * SCAN_MAX_UNKNOWN_TYPES:
-        texts.count = last
-        texts.size = texts.offsets[last]
-    run.unknown_counts[i // 2] += 1
-    return 0
-
-
-# ---- matches -------------------------------------------------------------------
-
-cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t start, size_t end) noexcept nogil:
-    """Put the row of a match. start, end: in characters. Returns 0, or -1: no memory."""
-    cdef ScanColumns* columns = &run.columns
-    cdef const ArrowTexts* names = &run.question.names
-    cdef ScanText* text = &run.text
-    cdef size_t first = hit.start
-    cdef size_t last = hit.end
-    cdef size_t left
-    if (
-        scan_put_origin(columns, fields, &run.place, &run.scratch) < 0
-        or scan_put_text(
-            columns, SCAN_NAME, names.data + names.offsets[hit.name],
-            names.offsets[hit.name + 1] - names.offsets[hit.name],
-        ) < 0
-        or scan_put_int(columns, SCAN_START, start) < 0
-        or scan_put_int(columns, SCAN_END, end) < 0
-        or scan_put_int(columns, SCAN_LINE, hit.line) < 0
-        or scan_put_bool(columns, SCAN_IN_CODE, hit.in_code) < 0
-    ):
-        return -1
-    if columns.wanted[SCAN_CONTEXT]:
-        left = run.question.context
-        while left and first:
-            first -= 1
-            while first and text.data[first] & 0xC0 == 0x80:
-                first -= 1
-            left -= 1
-        left = run.question.context
-        while left and last < text.size:
-            last += 1
-            while last < text.size and text.data[last] & 0xC0 == 0x80:
-                last += 1
-            left -= 1
-        if arrow_add_text(&columns.items[SCAN_CONTEXT], text.data + first, last - first) < 0:
-            return -1
-    return scan_end_row(columns)
-
-
-cdef int scan_find_matches(ScanRun* run) noexcept nogil:
-    """Set run.hits to what the searches find in run.text, sorted. Returns 0, or -1: no memory."""
-    cdef const ScanQuestion* question = run.question
-    cdef const uint8_t* data = run.text.data
-    cdef size_t size = run.text.size
-    cdef MatchLines lines
-    cdef MatchHit* hit
-    cdef size_t i, k
-    cdef size_t begin = 0
-    cdef size_t kept = 0
-    cdef size_t region = 0
-    cdef size_t reach = 0
-    run.hits.count = 0
-    for i in range(question.search_count):
-        begin = run.hits.count
-        if match_find(&question.searches[i].table, data, size, True, &run.hits) < 0:
-            return -1
-        if question.searches[i].own_line and run.hits.count != begin:
-            qsort(run.hits.items + begin, run.hits.count - begin, sizeof(MatchHit), match_order_hits)
-            lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
-            kept = begin
-            for k in range(begin, run.hits.count):
-                match_lines_advance(&lines, run.hits.items[k].start)
-                if match_stands_alone(&lines, run.hits.items[k].start, run.hits.items[k].end):
-                    run.hits.items[kept] = run.hits.items[k]
-                    kept += 1
-            run.hits.count = kept
-        for k in range(begin, run.hits.count):
-            run.hits.items[k].name += <uint32_t>question.searches[i].first_name
-    if run.hits.count == 0:
-        return 0
-    match_hits_sort(&run.hits)
-    for i in range(run.hits.count):
-        reach = max(reach, run.hits.items[i].end)
-    if md_build_map(&run.code, <const char*>data, size, run.hits.items[0].start, reach) < 0:
-        return -1
-    lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
-    kept = 0
-    for i in range(run.hits.count):
-        hit = &run.hits.items[i]
-        while region < run.code.count and run.code.spans[region].end <= hit.start:
-            region += 1
-        hit.in_code = region < run.code.count and run.code.spans[region].start < hit.end
-        if question.code >= 0 and hit.in_code != question.code:
-            continue
-        match_lines_advance(&lines, hit.start)
-        hit.line = lines.number
-        run.hits.items[kept] = hit[0]
-        kept += 1
-    run.hits.count = kept
-    return 0
-
-
-cdef int scan_put_matches(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Put a row for each match in a record's text. Returns 0, or -1: no memory."""
-    cdef const uint8_t* data
-    cdef MatchHit* hit
-    cdef size_t i
-    cdef size_t byte = 0
-    cdef size_t character = 0
-    if scan_own_text(fields, &run.text) < 0 or scan_find_matches(run) < 0:
-        return -1
-    data = run.text.data
-    for i in range(run.hits.count):
-        hit = &run.hits.items[i]
-        character += utf8_count(data + byte, data + hit.start)
-        byte = hit.start
-        if scan_put_match(run, fields, hit, character, character + utf8_count(data + hit.start, data + hit.end)) < 0:
-            return -1
-    return 0
 
 
 # ---- lines ---------------------------------------------------------------------

@@ -2,7 +2,7 @@
 #
 # Gives: FIELD_* and FIELDS, REC_BLOCK_FIELDS, REC_MESSAGE_FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members,
 # REC_LEVEL_BLOCK; rec_read_attachment; rec_value_is, rec_value_is_string, rec_value_is_utf8, rec_value_is_white_space.
-# Needs: the grammar (json/grammar.pxi), rec_find_member and rec_is_of_person (transcript/records.pxi).
+# Needs: the grammar (json/grammar.pxi), rec_find_member and rec_is_of_person (transcript/properties.pxi).
 #
 # One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
 # (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings that hooks
@@ -11,7 +11,7 @@
 # A queued prompt is an attachment. Its content is found afterwards, so that other records cost nothing more.
 #
 # To add a field: FIELD_* in the part of the list that its comment names (the order decides what rec_field_belongs and
-# rec_field_is_checked return), rec_field_named here, a property of Record (transcript/records.pxi), and _core.pyi.
+# rec_field_is_checked return), rec_field_named here, a property of Record (transcript/record_class.pxi), and _core.pyi.
 
 cdef enum:
     # Of a content block, of a record, and some of a message:

@@ -3,7 +3,8 @@
 # Gives: nothing to other parts. For Python: reverse_lines, forward_lines, reverse_records, forward_records,
 # reverse_messages.
 # Needs: the window (transcript/window.pxi), RecFields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
-# rec_message, rec_may_hold_message and rec_copy (transcript/records.pxi), bytes_between (text/view.pxi).
+# rec_message and rec_may_hold_message (transcript/records.pxi), rec_copy (transcript/record_class.pxi), bytes_between
+# (text/view.pxi).
 
 cdef enum:
     WIN_LINES

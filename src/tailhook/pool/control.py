@@ -72,7 +72,7 @@ def read_installation(folder: str) -> list[str]:
 
     folder: the client's.
 
-    Raises OSError, also if the client would not accept the file (split_installation in ext/client.c).
+    Raises OSError, also if the client would not accept the file (split_installation in ext/client/installation.h).
     """
     path = f"{folder}/{INSTALLATION_FILE}"
     *fields, rest = read_file(path).decode("utf-8", "surrogateescape").split("\0")

@@ -23,7 +23,7 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
     folder: the client's.
     event: its name.
     started_ns: when the client started, by CLOCK_MONOTONIC.
-    way: WARM, or why no worker answered: one byte of `client.c`.
+    way: WARM, or why no worker answered: a letter of ext/os/request.h.
 
     Raises OSError.
     """
