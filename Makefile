@@ -53,7 +53,7 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(TESTS)
 
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
-THREADED := tests/unit/test_scan_local.py tests/unit/test_range_scan.py tests/unit/test_response_counter.py \
+THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
     -k "thread or order or stop or flooded or fails or batch or while_their_file"
 threads: ## the scan's threads with a core built with ThreadSanitizer
 	$(PYTHON) -m venv .venv-threads
@@ -137,9 +137,9 @@ instructions: $(VENV)/built ## a hook's instructions beside their baseline (need
 # differs most between the oldest and the newest: fewer random inputs, and real transcripts, run on these, the daemon's
 # many processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
 # The processes that may differ: what the hook imports, both its forms, the daemon, the terminal board, the scan.
-PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py daemon_start.py \
-	daemon_corrupt.py plates_process.py board.py scan_command.py scan_formats.py usage_command.py install_command.py \
-	doctor_command.py)
+PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py pool_lifetime.py \
+	daemon_start.py daemon_corrupt.py plates_process.py board.py board_surroundings.py scan_command.py scan_formats.py \
+	usage_command.py install_command.py doctor_command.py)
 # Tests of the C compiler and of servers, which the interpreters between the oldest and the newest do not repeat.
 WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_portable_c.py --ignore=tests/unit/test_scan_objects.py
 interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that

@@ -1,13 +1,15 @@
-"""Daemons, pools and scans for the tests of whole processes."""
+"""Daemons, pools, scans and benchmarks for the tests of whole processes."""
 
+import contextlib
 import json
 import os
+import posix
 import shutil
 from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import COVERAGE, SANITIZER, short_folder, tailhook
+from support.host import COVERAGE, ENVIRONMENT, SANITIZER, short_folder, tailhook
 from support.library_sample import said, text, write_sample
 from support.pool import PACKAGE, Pool
 from support.postgres import postgres, wait_for
@@ -131,3 +133,48 @@ def many(tmp_path_factory):
     for number in range(1, 4000):
         os.link(found / "0000.jsonl", found / f"{number:04}.jsonl")
     return found
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory):
+    """Return a folder with all programs but valgrind, which takes a second for each hook."""
+    folder = tmp_path_factory.mktemp("programs")
+    for place in ENVIRONMENT["PATH"].split(os.pathsep):
+        for path in Path(place).glob("*"):
+            with contextlib.suppress(FileExistsError):  # the first one counts
+                if path.name != "valgrind":
+                    (folder / path.name).symlink_to(path)
+    return folder
+
+
+@pytest.fixture
+def bench(programs):
+    """Run the benchmark in a home with a short path; returns the finished process."""
+    with short_folder() as home:
+        yield lambda *words, path=programs: tailhook(
+            "bench", *words, env={"HOME": home, "PATH": str(path)}, cwd=Path(home)
+        )
+
+
+@pytest.fixture
+def figures(bench):
+    """Run the benchmark; returns its rows, {title: row}."""
+
+    def run(*words):
+        done = bench("--json", *words)
+        assert done.stderr == ""
+        return done.returncode, {(row["case"], row["form"]): row for row in json.loads(done.stdout)["rows"]}
+
+    return run
+
+
+@pytest.fixture
+def board_daemon(tmp_path, monkeypatch):
+    """Yield a running daemon; this process takes it for its user's daemon, too."""
+    with daemon_in(tmp_path) as one:
+        one.env["TAILHOOK_NO_AUTOSTART"] = "1"
+        monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
+        monkeypatch.setitem(posix.environ, b"HOME", os.fsencode(tmp_path))
+        for name in (b"XDG_RUNTIME_DIR", b"XDG_STATE_HOME"):
+            monkeypatch.delitem(posix.environ, name, raising=False)
+        yield one.start()

@@ -1,66 +1,24 @@
 """`tailhook bench` as a process: real hooks, measured a few times."""
 
-import contextlib
 import itertools
 import json
 import os
-import shlex
 import signal
-import stat
 import subprocess
 import sys
 import time
-from argparse import Namespace
 from pathlib import Path
 
 import pytest
+from support.bench_runs import QUICK, TRUE
 from support.host import ENVIRONMENT, SANITIZER, short_folder, tailhook
 from support.pool import LINUX, STARTS, is_alive, pids_of, wait_until
 
 import tailhook as tailhook_package
 from tailhook.bench.cases import CASES, COMPARED
 from tailhook.bench.instructions import instruction_counter, processor_counts
-from tailhook.bench.other import OtherError, printed_by
-from tailhook.bench.rounds import run_rounds
-from tailhook.cli.bench import forms_in, subjects_in
-from tailhook.pool.installation import HOOK_ENTRY, real_interpreter
-
-QUICK = ("--rounds", "3", "--size", "10 KB")
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
-
-
-@pytest.fixture(scope="module")
-def programs(tmp_path_factory):
-    """Return a folder with all programs but valgrind, which takes a second for each hook."""
-    folder = tmp_path_factory.mktemp("programs")
-    for place in ENVIRONMENT["PATH"].split(os.pathsep):
-        for path in Path(place).glob("*"):
-            with contextlib.suppress(FileExistsError):  # the first one counts
-                if path.name != "valgrind":
-                    (folder / path.name).symlink_to(path)
-    return folder
-
-
-@pytest.fixture
-def bench(programs):
-    """Run the benchmark in a home with a short path; returns the finished process."""
-    with short_folder() as home:
-        yield lambda *words, path=programs: tailhook(
-            "bench", *words, env={"HOME": home, "PATH": str(path)}, cwd=Path(home)
-        )
-
-
-@pytest.fixture
-def figures(bench):
-    """Run the benchmark; returns its rows, {title: row}."""
-
-    def run(*words):
-        done = bench("--json", *words)
-        assert done.stderr == ""
-        return done.returncode, {(row["case"], row["form"]): row for row in json.loads(done.stdout)["rows"]}
-
-    return run
 
 
 def test_each_case_is_measured_warm_and_cold(figures):
@@ -372,191 +330,6 @@ def test_a_hook_that_does_not_exist_is_an_error_in_one_line(bench):
     assert "/nowhere/hook" in done.stderr
 
 
-def test_another_installation_is_measured_case_by_case(figures):
-    code, rows = figures(*QUICK, "--case", "idle, active", "--against", sys.prefix)
-    assert code == 0
-    assert rows["idle, active", "cold"]["ratio_to_other"]["value"] > 0
-    assert rows["idle, active", "warm"]["ratio_to_other"]["value"] > 0
-
-
-@pytest.fixture
-def old_environment(tmp_path):
-    """Make an environment whose tailhook has no pool and one form of the hook; return its folder."""
-    python = tmp_path / "old" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    argv = json.dumps([real_interpreter(), "-I", "-S", HOOK_ENTRY, "idle"])
-    python.write_text(
-        f"""#!/bin/sh
-case "$*" in
-*hook-command*--cold*) echo "unrecognized arguments: --cold" >&2; exit 2 ;;
-*hook-command*) echo '{argv}' ;;
-*) echo "ModuleNotFoundError: No module named 'tailhook.pool'" >&2; exit 1 ;;
-esac
-"""
-    )
-    python.chmod(0o755)
-    return python.parents[1]
-
-
-def test_a_warm_hook_is_not_compared_with_a_cold_one(bench, old_environment):
-    done = bench(*QUICK, "--json", "--case", "idle, active", "--against", str(old_environment))
-    assert "only the cold forms are compared" in done.stderr
-    rows = {row["form"]: row["ratio_to_other"] for row in json.loads(done.stdout)["rows"]}
-    assert rows.pop("cold")["value"] > 0
-    assert rows == {"warm": None}
-
-
-def test_each_form_is_compared_with_the_same_form_of_the_other_installation():
-    arguments = Namespace(hook=None, against=sys.prefix, against_command=None, size="10 KB", case="idle, active")
-    arguments.machine = None
-    with short_folder() as folder, forms_in(Path(folder), arguments) as forms:
-        cold, warm = subjects_in(Path(folder), arguments, forms)
-        run_rounds([cold, warm], 6)
-    assert (cold.other, cold.others_answered) == (cold.argv, 0)
-    assert warm.other[0] != warm.argv[0]
-    assert warm.others_answered >= 3
-    assert warm.unanswered() == ""
-
-
-def test_an_environment_without_tailhook_is_an_error_in_one_line(bench, tmp_path):
-    done = bench(*QUICK, "--case", "idle, active", "--against", str(tmp_path))
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "virtual environment" in done.stderr
-
-
-@pytest.mark.parametrize("prints", ["", "{}", "[1]", "[]", '"x"', "no JSON", "[" * 10000])
-def test_an_environment_that_prints_something_else_is_an_error_in_one_line(bench, old_environment, prints):
-    (old_environment / "bin" / "python").write_text(f"#!/bin/sh\necho '{prints}'\n")
-    done = bench(*QUICK, "--case", "idle, active", "--against", str(old_environment))
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert "does not print its hook command" in done.stderr
-
-
-def test_an_environment_that_prints_more_before_is_measured(bench, tmp_path):
-    python = tmp_path / "loud" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(f'#!/bin/sh\necho "a line of the site"\nexec {shlex.quote(sys.executable)} "$@"\n')
-    python.chmod(0o755)
-    done = bench(*QUICK, "--json", "--case", "idle, active", "--against", str(tmp_path / "loud"))
-    assert {row["form"]: row["ratio_to_other"] is None for row in json.loads(done.stdout)["rows"]} == {
-        "cold": False,
-        "warm": False,
-    }
-
-
-def test_an_environment_that_does_not_end_is_not_waited_for(old_environment, monkeypatch):
-    (old_environment / "bin" / "python").write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr("tailhook.bench.other.OTHER_TIMEOUT_S", 0.1)
-    with pytest.raises(OtherError, match=r"did not end within 0\.1 s"):
-        printed_by([str(old_environment / "bin" / "python")])
-
-
-def test_figures_are_kept_and_compared(bench, tmp_path):
-    kept, report = tmp_path / "kept.json", tmp_path / "report.md"
-    case = (*QUICK, "--case", "ralph, active")
-    assert bench(*case, "--save", str(kept), "--format", "markdown", "-o", str(report)).stdout == ""
-    assert json.loads(kept.read_text())["schema"] == 1
-    assert report.read_text().startswith("| hook |")
-    done = bench(*case, "--compare", str(kept))
-    assert done.returncode == 0
-    assert "before" in done.stdout
-    assert bench(*case, "--compare", str(report)).returncode == 1
-    done = bench(*case, "--json", "--compare", str(kept))
-    assert json.loads(done.stdout)["schema"] == 1
-    assert "before" in done.stderr
-
-
-# ---- files ---------------------------------------------------------------------------
-
-TRUE = ("--hook", "/bin/true", "--rounds", "2")
-
-
-@pytest.fixture(params=["-o", "--save"])
-def write_to(bench, request):
-    """Measure /bin/true and write the figures to a path; returns the finished process."""
-    return lambda path, *words: bench(*TRUE, request.param, str(path), *words)
-
-
-@pytest.fixture
-def full_device(tmp_path):
-    """Make a device like /dev/full. If the code is wrong, the system's own one must not be replaced."""
-    path = tmp_path / "full"
-    try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 7))
-        path.open("wb").close()
-    except OSError as error:
-        pytest.skip(f"a device cannot be made or opened here: {error}")
-    return path
-
-
-def test_a_pipe_gets_the_figures_and_stays_a_pipe(write_to, tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    with subprocess.Popen(["timeout", str(STARTS), "cat", pipe], stdout=subprocess.PIPE) as reader:
-        code = write_to(pipe).returncode
-        assert "Stop" in reader.communicate()[0].decode()
-    assert (code, pipe.is_fifo()) == (0, True)
-
-
-def test_a_device_stays_a_device_and_the_figures_that_it_does_not_take_are_printed(write_to, full_device):
-    done = write_to(full_device)
-    assert (done.returncode, full_device.is_char_device()) == (1, True)
-    assert "Stop" in done.stdout
-    assert f"{full_device}: No space left on device" in done.stderr
-
-
-def test_a_link_leads_to_the_file_that_is_written(write_to, tmp_path):
-    (tmp_path / "folder").mkdir()
-    link, target = tmp_path / "link", tmp_path / "folder" / "target"
-    link.symlink_to("folder/target")
-    for _ in range(2):  # the second time it exists
-        assert write_to(link).returncode == 0
-        assert link.is_symlink()
-        assert "Stop" in target.read_text()
-        target.write_text("")
-    assert os.listdir(target.parent) == ["target"]
-
-
-def test_a_new_file_has_the_mode_of_the_umask_and_an_old_one_keeps_its_own(write_to, tmp_path):
-    path = tmp_path / "file"
-    former = os.umask(0o027)
-    try:
-        assert write_to(path).returncode == 0
-        assert path.stat().st_mode & 0o777 == 0o640
-        path.chmod(0o604)
-        assert write_to(path).returncode == 0
-    finally:
-        os.umask(former)
-    assert path.stat().st_mode & 0o777 == 0o604
-
-
-@pytest.mark.parametrize(
-    ("path", "reason"), [("missing/file", "missing: No such file"), (".", "Is a directory"), ("x" * 300, "too long")]
-)
-def test_a_path_that_cannot_be_written_is_found_before_anything_is_measured(write_to, tmp_path, path, reason):
-    seen = tmp_path / "seen"
-    done = write_to(tmp_path / path, "--hook", f"echo >>{seen}")
-    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    assert reason in done.stderr
-    assert not seen.exists()
-
-
-def test_figures_that_cannot_be_written_at_last_are_printed(write_to, tmp_path):
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    done = write_to(folder / "file", "--hook", f"rm -rf {folder}", "--max-ms", "0.0001")
-    assert done.returncode == 1
-    assert "Stop" in done.stdout
-    assert f"{folder}/file: No such file or directory" in done.stderr
-    assert "the limit is 0.0001" in done.stderr
-
-
-def test_the_figures_to_keep_are_printed_if_they_cannot_be_kept(bench, tmp_path, full_device):
-    done = bench(*TRUE, "-o", str(tmp_path / "report"), "--save", str(full_device))
-    assert (done.returncode, json.loads(done.stdout)["schema"]) == (1, 1)
-    assert "Stop" in (tmp_path / "report").read_text()
-
-
 @pytest.mark.skipif(not instruction_counter(slow=True), reason="valgrind or the processor counts the instructions")
 def test_instructions_are_counted_and_limited(bench):
     case = ("--rounds", "1", "--size", "10 KB", "--case", "idle, no state")
@@ -594,49 +367,3 @@ def test_a_limit_on_instructions_that_nothing_counts_is_an_error_in_one_line(ben
     done = bench(*case, path=tmp_path)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "valgrind counted nothing: valgrind: out of order" in done.stderr
-
-
-def test_the_action_runs_the_words_that_it_is_given(tmp_path):
-    """The step's shell code, with what GitHub sets; `tailhook` notes its words."""
-    action = Path(__file__).parents[2] / "action.yml"
-    if not action.exists():
-        pytest.skip("the action is in the source tree")
-    lines = action.read_text().splitlines()
-    begin = lines.index("      run: |", next(at for at, line in enumerate(lines) if "id: bench" in line)) + 1
-    end = next(at for at in range(begin, len(lines)) if lines[at].startswith("      shell"))
-    script = "\n".join(line[8:] for line in lines[begin:end])
-    stub = tmp_path / "tailhook"
-    output = 'for word; do case $before in -o | --save) echo table >"$word";; esac; before=$word; done'
-    fails = f'if [ -e "{tmp_path}/fails" ]; then echo "no luck" >&2; exit 1; fi'
-    notes = f'printf "%s\\n" "$@" >"{tmp_path}/words"; {fails}; {output}'
-    stub.write_text(f"#!/bin/sh\n{notes}\nexit 3\n")
-    (tmp_path / "python").symlink_to(sys.executable)
-    stub.chmod(0o755)
-    names = ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY")
-    env = {
-        "PATH": f"{tmp_path}:/usr/bin:/bin",
-        "RUNNER_TEMP": str(tmp_path),
-        "ARGUMENTS": """--hook "python3 my hook.py" --event Stop; touch hacked""",
-        **{name: str(tmp_path / name) for name in names},
-    }
-
-    def run():
-        return subprocess.run(["bash", "-e", "-c", script], env=env, cwd=tmp_path, capture_output=True, text=True)
-
-    assert [run().returncode for _ in range(2)] == [3, 3]
-    reports = set((tmp_path / "GITHUB_OUTPUT").read_text().splitlines())
-    assert len(reports) == 2  # a job may use the action more than once
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == "table\n" * 2
-    words = (tmp_path / "words").read_text().splitlines()
-    assert words[0:2] == ["bench", "--format"]
-    assert words[-5:] == ["python3 my hook.py", "--event", "Stop;", "touch", "hacked"]
-    assert not (tmp_path / "hacked").exists()
-    (tmp_path / "fails").touch()
-    done = run()
-    assert (done.returncode, done.stderr) == (1, "no luck\n")
-    env["ARGUMENTS"] = '--hook "python3'
-    done = run()
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "the arguments cannot be split into words: No closing quotation" in done.stderr
-    assert (tmp_path / "GITHUB_STEP_SUMMARY").read_text() == f"table\ntable\n    no luck\n    {done.stderr}"
-    assert set((tmp_path / "GITHUB_OUTPUT").read_text().splitlines()) == reports

@@ -26,7 +26,7 @@ TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
     "machines/commands.py": "unit/test_commands.py",
     "machines/gate.py": "unit/test_gate.py",
-    "machines/idle.py": "unit/test_idle.py property/test_idle_invariants.py",
+    "machines/idle.py": "unit/test_idle.py unit/test_idle_briefing.py property/test_idle_invariants.py",
     "machines/keywords.py": "unit/test_memory_machine.py",
     "machines/memory.py": "unit/test_memory_machine.py unit/test_memory_passages.py",
     "machines/key_looks.py": "unit/test_secrets.py unit/test_quoting.py",

@@ -68,3 +68,14 @@ def sit(play, size=(110, 30), **options):
             await play(Person(pilot))
 
     asyncio.run(run())
+
+
+def populate(daemon):
+    """Post the events of five sessions."""
+    daemon.post("prompt_submit", "working", project_path="/home/ada/parser", git_branch="main")
+    daemon.post(
+        "tool_start", "asking", project_path="/home/ada/shop", tool_name="AskUserQuestion", git_branch="coupons"
+    )
+    daemon.post("stop", "resting", project_path="/home/ada/docs")
+    daemon.post("stop_failure", "failing", project_path="/home/ada/mail", error="529 overloaded")
+    daemon.post("session_end", "over", project_path="/home/ada/legacy")

@@ -54,3 +54,10 @@ def world(tmp_path):
     made = World(tmp_path)
     yield made
     made.database.close()
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Yield a file that is open for reading and writing."""
+    with open(tmp_path / "t.jsonl", "w+b") as opened:
+        yield opened

@@ -1,4 +1,4 @@
-"""What a scan reports, masks and draws."""
+"""What a scan reports, masks and writes."""
 
 import csv
 import errno
@@ -6,17 +6,13 @@ import io
 import json
 import os
 import struct
-import time
 from contextlib import ExitStack
 from datetime import datetime, timezone
-from random import Random
 
 import orjson
 import pytest
-from support.corpora import transcript_paths
 from support.library_sample import write_sample
 from support.oracles.scan import Question, rows
-from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook
 from tailhook._core import make_batch
@@ -24,8 +20,6 @@ from tailhook.cli.scan import hiding
 from tailhook.fleet.output import ACL, whole_file, write_csv, write_jsonl
 from tailhook.fleet.redact import mask_context, mask_json
 from tailhook.fleet.report import Progress
-from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
-from tailhook.terminal import count_cells
 
 # ---- the report and the progress -----------------------------------------------
 
@@ -329,206 +323,3 @@ def test_a_time_has_its_microseconds():
     for write in (write_jsonl, write_csv):
         write([batch], ("timestamp",), file := io.BytesIO())
         assert [time for time in written if time in file.getvalue().decode()] == written
-
-
-# ---- tables --------------------------------------------------------------------
-
-TIME = datetime(2026, 11, 22, 9, tzinfo=timezone.utc)
-
-
-def drawn(names, values, look, context=None, shown=None, table="matches"):
-    return list(TableWriter(shown or names, look, context).lines(make_batch(table, tuple(names), values)))
-
-
-def test_numbers_stand_right_and_texts_left():
-    lines = drawn(["name", "start"], [("a", 5), ("longer", 12345)], TableLook())
-    assert lines == ["name    start", "a           5", "longer 12,345"]
-
-
-def test_later_batches_have_the_columns_of_the_first():
-    writer = TableWriter(["name", "role"])
-    first, second = (make_batch("matches", ("name", "role"), [(name, "user")]) for name in ("a", "bcdefg"))
-    assert list(writer.lines(first)) == ["name role", "a    user"]
-    assert list(writer.lines(second)) == ["bcdefg user"]
-    assert list(writer.lines(make_batch("matches", ("name", "role"), []))) == []
-
-
-def test_values_are_shown_as_a_person_reads_them(monkeypatch):
-    names = ("tools", "is_meta", "is_error", "model")
-    values = [(["Bash", "Edit"], True, False, None)]
-    assert drawn(names, values, TableLook(), table="records")[1] == "Bash, Edit yes     no"
-
-
-@pytest.mark.parametrize("zone", ["XXX+10", "XXX-10"])
-def test_a_time_at_the_edge_of_the_calendar_is_shown_in_utc(monkeypatch, zone):
-    times = [datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)]
-    monkeypatch.setenv("TZ", zone)
-    time.tzset()
-    shown = {text_of(one) for one in times}
-    monkeypatch.undo()
-    time.tzset()
-    assert shown & {"0001-01-01 00:00:00", "9999-12-31 23:59:59"}
-    assert {one[:4] for one in shown} == {"0001", "9999"}
-
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-def test_a_line_is_not_longer_than_the_terminal_and_shows_the_match(width):
-    before, after = "前の言葉 " * 30, "words after it " * 30
-    values = [("/a/long/path/" * 10, len(before), len(before) + 4, f"{before}TODO{after}")]
-    names = ("path", "start", "end", "context")
-    for look in (TableLook(width), TableLook(width, colours=True)):
-        line = drawn(names, values, look, len(before), ("path", "context"))[1]
-        plain = line.replace("\x1b[1;31m", "").replace("\x1b[35m", "").replace("\x1b[0m", "")
-        assert count_cells(plain) <= width
-        assert "TODO" in plain
-        assert plain.startswith("…")
-        assert ("\x1b[1;31mTODO\x1b[0m" in line) == look.colours
-
-
-@pytest.mark.parametrize("width", [1, 20, 40, 60, 80, 100, 132, 240])
-@pytest.mark.parametrize("table", list(SHOWN))
-def test_no_line_of_a_table_is_wider_than_the_terminal(folder, table, width):
-    texts = {"patterns": {"it": "it"}} if table == "matches" else {}
-    columns = [*SHOWN[table], *(HIGHLIGHT if table == "matches" else ())]
-    for optional in (OPTIONAL, ()):
-        writer = TableWriter(SHOWN[table], TableLook(width), 80, optional)
-        lines = [
-            line for batch in tailhook.scan(folder, table, columns=columns, **texts) for line in writer.lines(batch)
-        ]
-        assert len(lines) > 1
-        assert max(map(count_cells, lines)) <= width
-        assert optional or writer.shown == list(SHOWN[table])
-
-
-def narrow_line(width, optional):
-    """Return a line of a match on a narrow terminal with links."""
-    names = (*SHOWN["matches"], *HIGHLIGHT)
-    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
-    values = [(TIME, path, "assistant", "todo", f"{'before ' * 9}TODO{' after' * 9}", 63, 67)]
-    writer = TableWriter(SHOWN["matches"], TableLook(width, colours=True, links=True), 80, optional)
-    return list(writer.lines(make_batch("matches", names, values)))[1]
-
-
-@pytest.mark.parametrize("width", [10, 20, 30, 40, 50, 60])
-def test_a_narrow_terminal_shows_the_match_then_its_name_then_its_path(width):
-    line = narrow_line(width, OPTIONAL)
-    assert "\x1b[1;31mTODO\x1b[0m" in line
-    assert ("todo" in line) == (width >= 20)
-    assert ("…-4788.jsonl" in line) == (width >= 40)
-
-
-@pytest.mark.parametrize("width", [5, 10, 20, 30, 40, 50, 60])
-def test_columns_that_were_chosen_share_a_narrow_terminal(width):
-    line = narrow_line(width, ())
-    assert ("\x1b[1;31mTODO\x1b[0m" in line) == (width >= 10)
-    assert "\x1b\\\x1b]8;;" not in line  # a link without a text
-
-
-def test_a_narrow_terminal_leaves_out_columns_before_an_id_is_cut():
-    names = SHOWN["usage"]
-    values = [(TIME, "0fae0449-64d3-4788-8622-d3a47d82c14b", "claude-sonnet-4-20250514", 3, 4, 5, 6)]
-    shown = {}
-    for width in (120, 80, 60):
-        writer = TableWriter(names, TableLook(width), None, OPTIONAL)
-        _, line = writer.lines(make_batch("usage", names, values))
-        shown[width] = (len(writer.shown), line.split()[2])
-    assert shown == {120: (7, values[0][1]), 80: (5, f"{values[0][1][:30]}…"), 60: (5, f"{values[0][1][:10]}…")}
-
-
-def test_later_rows_fit_the_columns_of_the_terminal_even_if_they_are_longer():
-    names = ("timestamp", "path", "text_bytes")
-    writer = TableWriter(names, TableLook(100))
-    path = "/home/me/.claude/projects/-home-me-shop/0fae0449-64d3-4788.jsonl"
-    list(writer.lines(make_batch("records", names, [(None, "a.jsonl", 5)])))
-    (line,) = writer.lines(make_batch("records", names, [(TIME, path, 1_234_567_890)]))
-    assert path in line
-    assert line.endswith("   1.2G")
-    assert count_cells(line) == 100
-
-
-@pytest.mark.parametrize("width", range(-1, 12))
-def test_a_text_that_is_cut_fits(width):
-    for words in ("transcript", "日本語のテキスト", "e\u0301a", ""):
-        for cut in (cut_start, cut_end):
-            assert count_cells(cut(words, width)) <= max(
-                width, count_cells(words) if count_cells(words) <= width else 0
-            )
-
-
-# ---- unknown types -------------------------------------------------------------
-
-
-def write_types(path, kinds, version="2.1.329"):
-    path.write_text("".join(json.dumps({"type": kind, "version": version}) + "\n" for kind in kinds))
-
-
-@pytest.mark.parametrize("table", ["records", "sessions"])
-def test_records_of_unknown_types_are_counted_by_the_version_of_the_host(tmp_path, table):
-    write_types(tmp_path / "a.jsonl", ["user", "new-kind", "new-kind", "Ä"])
-    write_types(tmp_path / "b.jsonl", ["new-kind", "summary"], "3.0.0")
-    (tmp_path / "c.jsonl").write_text('{"type":"\\u0075ser"}\n{"type":"n\\u0065w-kind"}\n{"type":7}\n{}\n')
-    scan = tailhook.scan(tmp_path, table)
-    list(scan)
-    assert scan.report.unknown_types == {
-        ("new-kind", "2.1.329"): 2,
-        ("Ä", "2.1.329"): 1,
-        ("new-kind", "3.0.0"): 1,
-        ("new-kind", ""): 1,
-    }
-
-
-def test_a_type_of_one_host_is_unknown_in_a_transcript_of_another_one(tmp_path):
-    codex = [{"type": "session_meta", "payload": {"cli_version": "9"}}, {"type": "session.start"}, {"type": "summary"}]
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in codex))
-    write_types(tmp_path / "b.jsonl", ["user", "turn_context"])
-    scan = tailhook.scan(tmp_path, "records")
-    list(scan)
-    assert scan.report.unknown_types == {
-        ("session.start", "9"): 1,
-        ("summary", "9"): 1,
-        ("turn_context", "2.1.329"): 1,
-    }
-
-
-@pytest.mark.parametrize(
-    ("table", "of_claude_code", "of_codex"), [("records", 1, 1), ("sessions", 1, 1), ("tools", 0, 1), ("usage", 0, 1)]
-)
-def test_which_lines_are_decoded_depends_on_the_table_and_the_host(tmp_path, table, of_claude_code, of_codex):
-    (tmp_path / "claude-code.jsonl").write_text('{"type":"new-kind"}\n')
-    (tmp_path / "codex.jsonl").write_text('{"type":"session_meta","payload":{"id":"s"}}\n{"type":"new-kind"}\n')
-    for name, count in (("claude-code", of_claude_code), ("codex", of_codex)):
-        scan = tailhook.scan(tmp_path / f"{name}.jsonl", table)
-        list(scan)
-        assert sum(scan.report.unknown_types.values()) == count
-
-
-def test_types_beyond_those_that_are_kept_are_counted_together(tmp_path):
-    write_types(tmp_path / "a.jsonl", [f"kind-{number % 100}" for number in range(300)])
-    scan = tailhook.scan(tmp_path, "records")
-    assert sum(len(batch) for batch in scan) == 300
-    found = scan.report.unknown_types
-    assert len(found) == 65
-    assert (found["kind-0", "2.1.329"], found["kind-63", "2.1.329"], found["others", ""]) == (3, 3, 3 * 36)
-
-
-def test_only_decoded_records_are_counted_if_others_cannot_give_a_row(tmp_path):
-    write_types(tmp_path / "a.jsonl", ["new-kind"] * 3)
-    scan = tailhook.scan(tmp_path, patterns=["TODO"])
-    assert list(scan) == []
-    assert (scan.report.records, scan.report.unknown_types) == (0, {})
-
-
-def test_no_record_of_the_real_transcripts_has_an_unknown_type():
-    scan = tailhook.scan(transcript_paths(), "records", columns=["type"])
-    list(scan)
-    assert scan.report.unknown_types == {}
-    assert scan.report.records > 4000
-
-
-@pytest.mark.parametrize("host", OTHER_SESSIONS)
-def test_no_record_of_another_host_has_an_unknown_type(tmp_path, host):
-    for seed in range(5):
-        (tmp_path / f"{seed}.jsonl").write_bytes(OTHER_SESSIONS[host](Random(seed)))
-    scan = tailhook.scan(tmp_path, "records", columns=["type"])
-    assert sum(len(batch) for batch in scan) > 5
-    assert scan.report.unknown_types == {}
