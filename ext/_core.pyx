@@ -46,11 +46,15 @@ include "patterns/memory_lines.pxi"     # the lines that count for the memory ma
 include "patterns/keys.pxi"             # keys and tokens with a known prefix
 
 include "arrow/columns.pxi"             # columns that grow
-include "arrow/batch.pxi"               # finished columns, for Python and for Arrow's consumers
+include "arrow/export.pxi"              # finished columns, for Arrow's consumers
+include "arrow/values.pxi"              # finished columns, as lists of Python values
+include "arrow/batch.pxi"               # a batch of finished columns
+include "arrow/stream.pxi"              # batches one after the other
 
 include "scan/queue.pxi"                # finished batches between threads
 include "scan/fields.pxi"               # the columns of a scan's tables
 include "scan/records.pxi"              # the rows of one record
+include "scan/tool_halves.pxi"          # those in the table of tools
 include "scan/responses.pxi"            # those that count
 include "scan/run.pxi"                  # from blocks of a file to rows
 include "scan/filters.pxi"              # which records a question is about

@@ -2,7 +2,8 @@
 #
 # Gives: ScanProgram. For Python: ScanProgram, make_batch.
 # Needs: ScanQuestion, ScanSearch (scan/run.pxi), scan_define_columns, scan_field_named (scan/fields.pxi),
-# arrow_add_* (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi), Automaton (patterns/pattern_set.pxi).
+# arrow_add_* (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), Automaton
+# (patterns/pattern_set.pxi).
 
 cdef enum:
     SCAN_MAX_CONTEXT = 1 << 17  # characters on either side of a match; of redacted ones more are read than are given

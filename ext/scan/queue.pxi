@@ -1,7 +1,7 @@
 # Finished batches, on their way from the thread that scans to the thread that takes them.
 #
 # Gives: ScanBatch, ScanQueue; scan_queue_*, scan_batch_free.
-# Needs: ArrowColumn (arrow/columns.pxi), arrow_columns_free (arrow/batch.pxi), array_grow (array.pxi), os_flag_set,
+# Needs: ArrowColumn (arrow/columns.pxi), arrow_columns_free (arrow/export.pxi), array_grow (array.pxi), os_flag_set,
 # os_flag_is_set (os/file.h).
 #
 # Neither thread needs the interpreter's lock while it waits or moves a batch. The locks are those of CPython, because

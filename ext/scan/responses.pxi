@@ -2,7 +2,7 @@
 #
 # Gives: scan_drop_responses, scan_has_response_columns. For Python: ResponseCounter.
 # Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
-# arrow_batch_of (arrow/batch.pxi), text_hash (text/view.pxi).
+# arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), text_hash (text/view.pxi).
 #
 # A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
 # its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it

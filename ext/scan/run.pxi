@@ -2,10 +2,10 @@
 #
 # Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file;
 # scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES.
-# Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, arrow/columns.pxi), scan_concerns and
-# scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true (transcript/records.pxi),
-# rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_find (patterns/automaton.pxi),
-# MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
+# Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
+# scan_concerns and scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true
+# (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_find
+# (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
 # A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
 # newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
