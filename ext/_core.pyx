@@ -25,7 +25,7 @@ include "transcript/window.pxi"         # its lines, newest or oldest first
 include "transcript/fields.pxi"         # the members of a record
 include "transcript/tool_blocks.pxi"    # the blocks of tools in a message
 include "transcript/records.pxi"        # a record: its kind, role, text and tools
-include "transcript/properties.pxi"     # what only the library asks a record
+include "transcript/properties.pxi"     # its origin, its counts and times
 include "transcript/record_class.pxi"   # a record for Python
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
 include "transcript/last_message.pxi"   # the newest message of the assistant

@@ -1,4 +1,4 @@
-# More properties of a record, which only the library asks for: its origin, whether it failed, its counts and times.
+# More properties of a record: its origin, whether it failed, its counts and times.
 #
 # Gives: rec_is_*, rec_find_member, rec_next_result, rec_read_count, rec_count, rec_read_time.
 # Needs: a record (transcript/records.pxi), the fields (transcript/fields.pxi), the blocks of tools
