@@ -139,7 +139,7 @@ instructions: $(VENV)/built ## a hook's instructions beside their baseline (need
 # The processes that may differ: what the hook imports, both its forms, the daemon, the terminal board, the scan.
 PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py pool_lifetime.py \
 	daemon_start.py daemon_corrupt.py plates_process.py board.py board_surroundings.py scan_command.py scan_formats.py \
-	usage_command.py install_command.py doctor_command.py)
+	usage_command.py install_command.py install_files.py doctor_command.py)
 # Tests of the C compiler and of servers, which the interpreters between the oldest and the newest do not repeat.
 WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_portable_c.py --ignore=tests/unit/test_scan_objects.py
 interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that

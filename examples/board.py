@@ -22,7 +22,6 @@ from rich.text import Text
 from tailhook.board.rows import draw_wide
 from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
-from tailhook.plates.db import empty_plate
 from tailhook.plates.display import (
     BOARD_GROUPS,
     ProjectNames,
@@ -31,6 +30,7 @@ from tailhook.plates.display import (
     describe_statuses,
     encode,
 )
+from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
 

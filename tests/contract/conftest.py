@@ -169,7 +169,7 @@ def figures(bench):
 
 
 @pytest.fixture
-def board_daemon(tmp_path, monkeypatch):
+def own_daemon(tmp_path, monkeypatch):
     """Yield a running daemon; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         one.env["TAILHOOK_NO_AUTOSTART"] = "1"
@@ -178,3 +178,21 @@ def board_daemon(tmp_path, monkeypatch):
         for name in (b"XDG_RUNTIME_DIR", b"XDG_STATE_HOME"):
             monkeypatch.delitem(posix.environ, name, raising=False)
         yield one.start()
+
+
+@pytest.fixture
+def user_settings(project) -> Path:
+    """Return the path of the user's settings file, which does not exist."""
+    return project.home / ".claude" / "settings.json"
+
+
+@pytest.fixture
+def write_settings(user_settings):
+    """Write the user's settings."""
+
+    def write(text: str) -> bytes:
+        user_settings.parent.mkdir(exist_ok=True)
+        user_settings.write_bytes(text.encode())
+        return user_settings.read_bytes()
+
+    return write

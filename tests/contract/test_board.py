@@ -14,17 +14,11 @@ from tailhook.board.tui import PlateList
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
-@pytest.fixture
-def daemon(board_daemon):
-    """Return a daemon of its own for a test."""
-    return board_daemon
-
-
 # ---- what is shown -----------------------------------------------------------
 
 
-def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(daemon):
-    populate(daemon)
+def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("Needs attention 2", "Running 1", "Other 1", "live")
@@ -45,8 +39,8 @@ def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(
     sit(play)
 
 
-def test_age_and_order_go_by_when_the_status_changed(daemon):
-    post_statuses_of_hours(daemon)
+def test_age_and_order_go_by_when_the_status_changed(own_daemon):
+    post_statuses_of_hours(own_daemon)
 
     async def play(person):
         await person.sees("late", "3h", "2h", "5h")
@@ -56,38 +50,40 @@ def test_age_and_order_go_by_when_the_status_changed(daemon):
     sit(play)
 
 
-def test_projects_with_the_same_folder_name_are_shown_with_their_parents(daemon):
-    daemon.post("stop", "first", project_path="/first/web")
+def test_projects_with_the_same_folder_name_are_shown_with_their_parents(own_daemon):
+    own_daemon.post("stop", "first", project_path="/first/web")
 
     async def play(person):
         await person.sees("web")
         await person.misses("first/web")
-        daemon.post("stop", "second", project_path="/second/web")
+        own_daemon.post("stop", "second", project_path="/second/web")
         await person.sees("first/web", "second/web")
-        daemon.ask("DELETE", "/plates/second")
+        own_daemon.ask("DELETE", "/plates/second")
         await person.misses("first/web", "second/web")
 
     sit(play)
 
 
-def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(daemon):
-    populate(daemon)
+def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("docs")
         await person.press("end")
         assert person.chosen == "resting"
-        daemon.post("tool_start", "resting", project_path="/home/ada/docs", tool_name="ExitPlanMode")
+        own_daemon.post("tool_start", "resting", project_path="/home/ada/docs", tool_name="ExitPlanMode")
         await person.sees("! awaiting approval", "Needs attention 3")
         assert person.chosen == "resting"
-        daemon.post("tool_call", "new", project_path="/home/ada/new", tool_params={"todos": 4, "todos_done": 1})
+        own_daemon.post("tool_call", "new", project_path="/home/ada/new", tool_params={"todos": 4, "todos_done": 1})
         await person.sees("new", "1/4")
 
     sit(play)
 
 
-def test_words_of_a_session_neither_style_nor_steer_the_terminal(daemon):
-    daemon.post("tool_start", "[bold]s\x1b[2J", project_path="/p/[red]x\x1b]0;owned\x07", tool_name="[/]\u202e\x9b31m")
+def test_words_of_a_session_neither_style_nor_steer_the_terminal(own_daemon):
+    own_daemon.post(
+        "tool_start", "[bold]s\x1b[2J", project_path="/p/[red]x\x1b]0;owned\x07", tool_name="[/]\u202e\x9b31m"
+    )
 
     async def play(person):
         await person.sees("[red]x\\x1b]0;owned\\x07", "[/]\\u202e\\x9b31m")
@@ -98,7 +94,7 @@ def test_words_of_a_session_neither_style_nor_steer_the_terminal(daemon):
     sit(play)
 
 
-def test_without_a_session_it_explains_what_to_do(daemon):
+def test_without_a_session_it_explains_what_to_do(own_daemon):
     async def play(person):
         await person.sees("No sessions yet.", "tailhook install --with plates")
         await person.press("enter", "d", "down", "pagedown", "end")
@@ -108,8 +104,8 @@ def test_without_a_session_it_explains_what_to_do(daemon):
 
 
 @pytest.mark.parametrize("width", [1, 10, 20, 40, 71, 72, 300])
-def test_every_width_of_the_terminal_will_do(daemon, width):
-    populate(daemon)
+def test_every_width_of_the_terminal_will_do(own_daemon, width):
+    populate(own_daemon)
 
     async def play(person):
         await person.until(lambda: len(person.app.plates) == 5)
@@ -120,8 +116,8 @@ def test_every_width_of_the_terminal_will_do(daemon, width):
     sit(play, size=(width, 12))
 
 
-def test_on_a_narrow_terminal_a_session_has_two_lines(daemon):
-    populate(daemon)
+def test_on_a_narrow_terminal_a_session_has_two_lines(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop", "awaiting input · coupons")
@@ -136,9 +132,9 @@ def test_on_a_narrow_terminal_a_session_has_two_lines(daemon):
     sit(play, size=(40, 20))
 
 
-def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(daemon):
+def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(own_daemon):
     for number in range(30):
-        daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
+        own_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
         await person.sees("project-00")
@@ -155,9 +151,9 @@ def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(daemon)
     sit(play, size=(100, 12))
 
 
-def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal(daemon):
+def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal(own_daemon):
     for number in range(30):
-        daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
+        own_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
         await person.sees("project-00")
@@ -180,8 +176,8 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
 # ---- the keys ----------------------------------------------------------------
 
 
-def test_the_arrows_choose_and_stop_at_the_ends(daemon):
-    populate(daemon)
+def test_the_arrows_choose_and_stop_at_the_ends(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("docs")
@@ -194,8 +190,8 @@ def test_the_arrows_choose_and_stop_at_the_ends(daemon):
     sit(play)
 
 
-def test_a_click_chooses_and_two_open(daemon):
-    populate(daemon)
+def test_a_click_chooses_and_two_open(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("docs")
@@ -208,23 +204,25 @@ def test_a_click_chooses_and_two_open(daemon):
     sit(play)
 
 
-def test_enter_shows_the_details_live_and_escape_returns(daemon, tmp_path):
+def test_enter_shows_the_details_live_and_escape_returns(own_daemon, tmp_path):
     transcript = tmp_path / "t.jsonl"
     transcript.write_text(
         '{"type":"assistant","message":{"role":"assistant","content":"All [b]done[/b].\\u001b[2J"}}\n'
     )
     now = int(time.time() * 1000)
     fields = {"project_path": "/home/ada/docs", "transcript_path": str(transcript)}
-    daemon.post("prompt_submit", "s", ts=now - 600_000, **fields)
-    daemon.post("tool_start", "s", ts=now - 400_000, tool_name="Bash", tool_params={"command": "make test"}, **fields)
-    daemon.post("stop", "s", ts=now - 200_000, **fields)
+    own_daemon.post("prompt_submit", "s", ts=now - 600_000, **fields)
+    own_daemon.post(
+        "tool_start", "s", ts=now - 400_000, tool_name="Bash", tool_params={"command": "make test"}, **fields
+    )
+    own_daemon.post("stop", "s", ts=now - 200_000, **fields)
 
     async def play(person):
         await person.sees("docs")
         await person.press("enter")
         await person.sees("/home/ada/docs", "All [b]done[/b].", "Bash  make test", "prompt submit")
         await person.sees("agent", "you", "idle 3m", "now", "● running 6m")
-        daemon.post("prompt_submit", "s", **fields)
+        own_daemon.post("prompt_submit", "s", **fields)
         await person.sees("● running")
         await person.press("escape")
         await person.sees("Running 1")
@@ -232,28 +230,28 @@ def test_enter_shows_the_details_live_and_escape_returns(daemon, tmp_path):
     sit(play)
 
 
-def test_the_details_of_a_session_that_is_gone_show_that(daemon):
-    populate(daemon)
+def test_the_details_of_a_session_that_is_gone_show_that(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop")
-        daemon.stop(signal.SIGKILL)
+        own_daemon.stop(signal.SIGKILL)
         await person.press("enter")
         await person.until(lambda: isinstance(person.app.screen, DetailsScreen))
         await person.press("escape")
         await person.until(lambda: len(person.app.screen_stack) == 1)
-        daemon.start()
+        own_daemon.start()
         await person.sees("live")
         plate = person.app.plates["asking"]
-        daemon.ask("DELETE", "/plates/asking")
+        own_daemon.ask("DELETE", "/plates/asking")
         person.app.post_message(PlateList.Opened(plate))
         await person.sees("shop: no such plate")
 
     sit(play)
 
 
-def test_a_filter_is_typed_kept_and_taken_back(daemon):
-    populate(daemon)
+def test_a_filter_is_typed_kept_and_taken_back(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop", "docs", "parser")
@@ -270,11 +268,11 @@ def test_a_filter_is_typed_kept_and_taken_back(daemon):
         assert person.app.focused is person.app.list
 
     sit(play)
-    assert set(daemon.plates()) == {"working", "resting", "failing", "over"}
+    assert set(own_daemon.plates()) == {"working", "resting", "failing", "over"}
 
 
-def test_letters_in_the_filter_are_not_keys(daemon):
-    populate(daemon)
+def test_letters_in_the_filter_are_not_keys(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop")
@@ -282,11 +280,11 @@ def test_letters_in_the_filter_are_not_keys(daemon):
         assert person.app.filter.value == "dcq?/"
 
     sit(play)
-    assert len(daemon.plates()) == 5
+    assert len(own_daemon.plates()) == 5
 
 
-def test_d_dismisses_the_chosen_session(daemon):
-    populate(daemon)
+def test_d_dismisses_the_chosen_session(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop")
@@ -295,24 +293,24 @@ def test_d_dismisses_the_chosen_session(daemon):
         assert person.chosen == "working"
 
     sit(play)
-    assert set(daemon.plates()) == {"asking", "working", "resting", "over"}
+    assert set(own_daemon.plates()) == {"asking", "working", "resting", "over"}
 
 
-def test_a_dismissal_that_cannot_be_done_is_reported(daemon):
-    populate(daemon)
+def test_a_dismissal_that_cannot_be_done_is_reported(own_daemon):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("shop")
-        daemon.stop(signal.SIGKILL)
+        own_daemon.stop(signal.SIGKILL)
         await person.press("d")
         await person.sees("shop stays: no")
 
     sit(play)
 
 
-def test_c_shows_the_closed_ones_and_hides_them(daemon):
-    daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
-    daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
+def test_c_shows_the_closed_ones_and_hides_them(own_daemon):
+    own_daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
+    own_daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
 
     async def play(person):
         await person.sees("All sessions are closed. Press c to see them.")
@@ -325,7 +323,7 @@ def test_c_shows_the_closed_ones_and_hides_them(daemon):
     sit(play)
 
 
-def test_the_question_mark_explains_the_keys(daemon):
+def test_the_question_mark_explains_the_keys(own_daemon):
     async def play(person):
         await person.sees("live")
         await person.press("question_mark")
@@ -336,7 +334,7 @@ def test_the_question_mark_explains_the_keys(daemon):
     sit(play)
 
 
-def test_q_quits(daemon):
+def test_q_quits(own_daemon):
     async def play(person):
         await person.sees("live")
         await person.press("q")

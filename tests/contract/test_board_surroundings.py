@@ -21,42 +21,36 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 BOARD = [sys.executable, "-m", "tailhook", "board"]
 
 
-@pytest.fixture
-def daemon(board_daemon):
-    """Return a daemon of its own for a test."""
-    return board_daemon
-
-
 # ---- a daemon that comes and goes --------------------------------------------
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_daemon_that_is_restarted_is_found_again(daemon, how):
-    populate(daemon)
+def test_a_daemon_that_is_restarted_is_found_again(own_daemon, how):
+    populate(own_daemon)
 
     async def play(person):
         await person.sees("live", "shop")
-        daemon.stop(how)
+        own_daemon.stop(how)
         await person.sees("no answer from the daemon, reconnecting", "shop")
-        daemon.start()
+        own_daemon.start()
         await person.sees("live")
-        daemon.post("stop", "asking", project_path="/home/ada/shop")
+        own_daemon.post("stop", "asking", project_path="/home/ada/shop")
         await person.sees("Other 2")
 
     sit(play)
 
 
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # it is to outlive the board
-def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
+def test_a_daemon_that_stays_away_is_started(own_daemon, monkeypatch):
     monkeypatch.setattr(tui, "RESTART_DELAY_S", 0.2)
-    monkeypatch.setenv("HOME", str(daemon.home))
+    monkeypatch.setenv("HOME", str(own_daemon.home))
 
     async def play(person):
         await person.sees("live")
-        daemon.stop()
+        own_daemon.stop()
         await person.sees("no answer from the daemon")
         await person.pilot.pause(1)
-        assert daemon.process is None
+        assert own_daemon.process is None
         assert "no answer from the daemon" in person.seen  # the user does not want one to be started
         monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
         await person.sees("live")
@@ -64,13 +58,13 @@ def test_a_daemon_that_stays_away_is_started(daemon, monkeypatch):
     try:
         sit(play)
     finally:
-        end_of_the_started(daemon)
+        end_of_the_started(own_daemon)
 
 
-def end_of_the_started(daemon):
+def end_of_the_started(own_daemon):
     """End a daemon that another program started."""
     found = subprocess.run(
-        [sys.executable, "-c", FIND, str(daemon.home)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", FIND, str(own_daemon.home)], capture_output=True, text=True, check=True, timeout=60
     )
     for pid in found.stdout.split():
         os.kill(int(pid), signal.SIGKILL)
@@ -90,33 +84,33 @@ for process in psutil.process_iter():
 # ---- a change to attention ---------------------------------------------------
 
 
-def test_a_change_to_attention_alerts_once(daemon):
-    populate(daemon)
+def test_a_change_to_attention_alerts_once(own_daemon):
+    populate(own_daemon)
     called = []
 
     async def play(person):
         await person.sees("live", "parser")
-        daemon.post("permission_asked", "working", project_path="/home/ada/parser")
+        own_daemon.post("permission_asked", "working", project_path="/home/ada/parser")
         await person.sees("Needs attention 3")
-        daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
+        own_daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
         await person.until(lambda: person.seen.count("awaiting input") == 2)
 
     sit(play, alerts=[lambda app, plate: called.append((plate["session_id"], plate["status"].value))])
     assert called == [("working", "awaiting_approval")]
 
 
-def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_waited_before_the_board_began(daemon):
-    daemon.post("permission_asked", "waited before")
+def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_waited_before_the_board_began(own_daemon):
+    own_daemon.post("permission_asked", "waited before")
     called = []
 
     async def play(person):
         await person.sees("live", "Needs attention 1")
-        daemon.post("permission_asked", "new")
-        daemon.post("prompt_submit", "busy")
+        own_daemon.post("permission_asked", "new")
+        own_daemon.post("prompt_submit", "busy")
         await person.sees("Needs attention 2", "Running 1")
-        daemon.stop()
+        own_daemon.stop()
         await person.sees("no answer")
-        daemon.start().post("permission_asked", "came meanwhile")
+        own_daemon.start().post("permission_asked", "came meanwhile")
         await person.sees("live", "Needs attention 3")
 
     sit(play, alerts=[lambda app, plate: called.append(plate["session_id"])])
@@ -130,19 +124,19 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, program, flags, path):
+def test_a_desktop_notification_uses_the_desktops_program(own_daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
     script = f"#!/bin/sh\nPATH=/usr/bin:/bin\nprintf '%s\\n' \"$@\" > {said}.new; mv {said}.new {said}\n"
     (tools / program).write_text(script)
     (tools / program).chmod(0o755)
-    daemon.post("prompt_submit", "s", project_path="/p/--<b>")
-    env = {**daemon.env, "PATH": str(tools), "TERM": "xterm"}
+    own_daemon.post("prompt_submit", "s", project_path="/p/--<b>")
+    env = {**own_daemon.env, "PATH": str(tools), "TERM": "xterm"}
     board = Terminal([*BOARD, "--notify", "--bell"], env, tmp_path)
     board.until("running")
     board.seen = ""  # the sequence that names the window ends in a bell's character
-    daemon.post("permission_asked", "s", project_path="/p/--<b>")
+    own_daemon.post("permission_asked", "s", project_path="/p/--<b>")
     board.until("\x07")
     wait_until(said.exists)
     assert said.read_text().splitlines() == [*flags, "--", "--<b>: awaiting approval", path]
@@ -153,45 +147,45 @@ def test_a_desktop_notification_uses_the_desktops_program(daemon, tmp_path, prog
 # ---- the command -------------------------------------------------------------
 
 
-def refused(daemon, *flags, **environment):
+def refused(own_daemon, *flags, **environment):
     """Return what the command prints in a terminal when it does not show a board."""
-    board = Terminal([*BOARD, *flags], {**daemon.env, "TERM": "xterm", **environment}, daemon.home)
+    board = Terminal([*BOARD, *flags], {**own_daemon.env, "TERM": "xterm", **environment}, own_daemon.home)
     assert board.wait() == 1
     return board.seen
 
 
-def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(daemon):
-    daemon.stop()
-    assert refused(daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
+def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(own_daemon):
+    own_daemon.stop()
+    assert refused(own_daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
 
 
-def test_without_a_notification_program_notify_is_refused(daemon, tmp_path):
-    assert "neither notify-send nor osascript" in refused(daemon, "--notify", PATH=str(tmp_path))
+def test_without_a_notification_program_notify_is_refused(own_daemon, tmp_path):
+    assert "neither notify-send nor osascript" in refused(own_daemon, "--notify", PATH=str(tmp_path))
 
 
-def test_if_no_daemon_runs_one_is_started(daemon):
-    daemon.stop()
-    del daemon.env["TAILHOOK_NO_AUTOSTART"]
-    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
+def test_if_no_daemon_runs_one_is_started(own_daemon):
+    own_daemon.stop()
+    del own_daemon.env["TAILHOOK_NO_AUTOSTART"]
+    board = Terminal(BOARD, {**own_daemon.env, "TERM": "xterm"}, own_daemon.home)
     try:
         board.until("No sessions yet")
         os.write(board.fd, b"q")
         assert board.wait() == 0
     finally:
-        end_of_the_started(daemon)
+        end_of_the_started(own_daemon)
 
 
-def test_without_a_terminal_it_names_the_other_commands(daemon):
-    done = subprocess.run(BOARD, env=daemon.env, capture_output=True, text=True, timeout=60, check=False)
+def test_without_a_terminal_it_names_the_other_commands(own_daemon):
+    done = subprocess.run(BOARD, env=own_daemon.env, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "tailhook: the board needs a terminal. Without one:  tailhook plates list\n"
 
 
 @pytest.mark.parametrize("missing", ["textual", "httpx_sse", "httpx"])
-def test_without_its_packages_it_prints_what_to_install(daemon, missing):
+def test_without_its_packages_it_prints_what_to_install(own_daemon, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from tailhook.cli import main; sys.exit(main(['board']))"
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, env=daemon.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=own_daemon.env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "needs more packages. Install them with:  pip install 'tailhook[board]' (" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -206,8 +200,8 @@ def close_slowly(monkeypatch):
     monkeypatch.setattr(Footer, "on_unmount", linger, raising=False)
 
 
-def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(daemon, monkeypatch):
-    populate(daemon)
+def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(own_daemon, monkeypatch):
+    populate(own_daemon)
     close_slowly(monkeypatch)
 
     async def play(person):
@@ -217,8 +211,8 @@ def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(daemon, monkeypatch):
     sit(play)
 
 
-def test_details_that_close_slowly_are_not_drawn_meanwhile(daemon, monkeypatch):
-    populate(daemon)
+def test_details_that_close_slowly_are_not_drawn_meanwhile(own_daemon, monkeypatch):
+    populate(own_daemon)
     close_slowly(monkeypatch)
 
     async def play(person):
@@ -226,7 +220,7 @@ def test_details_that_close_slowly_are_not_drawn_meanwhile(daemon, monkeypatch):
         await person.press("enter")
         await person.sees("AskUserQuestion", "Timeline")
         await person.press("escape")
-        daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
+        own_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
         await person.sees("live", "Running 2")
 
     sit(play)

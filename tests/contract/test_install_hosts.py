@@ -1,13 +1,13 @@
 """`tailhook install --host NAME`, as processes on the hooks files of other hosts than Claude Code."""
 
 import json
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from support.host import Stop
 from support.host_payloads import codex, copilot, cursor, gemini
+from support.install import run_hook
 
 from tailhook.hook.hosts import NAMES
 from tailhook.install.hooks_file import hooks_file_of
@@ -58,15 +58,7 @@ def commands(name, path, event) -> list[str]:
 
 def run_command(project, command, payload) -> Stop:
     """Run a shell command of a hooks file as the host does."""
-    done = subprocess.run(
-        ["/bin/sh", "-c", command],
-        input=json.dumps(payload),
-        env=project.env,
-        cwd=project.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_hook(project, ["/bin/sh", "-c", command], payload)
     return Stop(done.returncode, done.stdout, done.stderr)
 
 

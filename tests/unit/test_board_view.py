@@ -29,7 +29,6 @@ from tailhook.board.view import (
 from tailhook.cli.plates import ANSI_COLOURS
 from tailhook.machines.plates import ATTENTION, Status
 from tailhook.plates import app
-from tailhook.plates.db import empty_plate
 from tailhook.plates.display import (
     BOARD_GROUPS,
     FILTER_FIELDS,
@@ -42,6 +41,7 @@ from tailhook.plates.display import (
     project_folder_name,
 )
 from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateFields, PlateOut, StatusesOut, Tone
+from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import EVENT_COLUMNS, Plate
 from tailhook.plates.timeline import find_periods
 

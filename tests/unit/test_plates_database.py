@@ -10,8 +10,9 @@ from support.plate_reports import report, status
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import Status
-from tailhook.plates.db import Database, SpoolOffset, empty_plate
+from tailhook.plates.db import Database, SpoolOffset
 from tailhook.plates.display import describe_plate
+from tailhook.plates.rows import empty_plate
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate, plates
 

@@ -11,17 +11,24 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
-from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.engine import Connection
 
 from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import apply_report, set_situation, situation_of
+from tailhook.plates.changes import set_situation, situation_of
+from tailhook.plates.rows import (
+    PENDING,
+    RacedError,
+    empty_plate,
+    find_plate,
+    insert_report,
+    plate_of,
+    register_placeholder,
+    update,
+)
 from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import (
     EVENT_COLUMNS,
-    FIND,
-    PLATE_COLUMNS,
     SELECT_PLATES,
-    UPDATE,
     Plate,
     events,
     migrate,
@@ -41,7 +48,6 @@ FOUND_BY_DAEMON = [
 ]
 SELECT_OPEN = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value, plates.c.owner == sa.bindparam("owner"))
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
-PENDING = "pending:"  # prefix of a placeholder's id
 DAY_MS = 86_400_000
 
 
@@ -65,23 +71,6 @@ class Moment(NamedTuple):
 
     ts: int
     mono: int | None
-
-
-class Stored(NamedTuple):
-    """The result of storing an event.
-
-    is_new: whether the event was not stored before.
-    plate: the changed plate, or None.
-    gone: the id of the placeholder that the plate replaced, or "".
-    """
-
-    is_new: bool
-    plate: Plate | None
-    gone: str
-
-
-class RacedError(Exception):
-    """Another process changed the plate after it was read."""
 
 
 class Database:
@@ -399,147 +388,6 @@ class Database:
         """Remove the offset of a file that will be deleted, because another file may get its inode."""
         with self.writing, self.engine.begin() as tx:
             tx.execute(sa.delete(spool).where(spool.c.file == file))
-
-
-# ---- one plate ---------------------------------------------------------------
-
-
-def plate_of(row: RowMapping) -> Plate:
-    """Return a row of the table `plates`."""
-    return cast("Plate", dict(row))
-
-
-def find_plate(tx: Connection, session_id: str) -> Plate | None:
-    """Return a plate, or None if there is none."""
-    row = tx.execute(FIND, {"id": session_id}).mappings().first()
-    return None if row is None else plate_of(row)
-
-
-def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
-    """Return a plate of a session of which nothing else is known yet.
-
-    now: Unix milliseconds.
-    """
-    plate = dict.fromkeys(PLATE_COLUMNS) | {
-        "session_id": session_id,
-        "project_path": project_path,
-        "status": Status.STARTING.value,
-        "created_at": now,
-        "updated_at": now,
-        "since": now,
-        "event_ts": 0,
-        "version": 0,
-    }
-    return cast("Plate", plate)
-
-
-def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
-    """Store an event and change its plate. An event of an unknown type does not create a plate.
-
-    Raises RacedError.
-    """
-    now = unix_ms()
-    there, gone = find_plate(tx, report.session_id), ""
-    if report.event() is None and (not there or is_unknown_event(tx, report.event_id)):
-        stranger = {name: getattr(report, name) for name in ("event_id", "session_id", "event_type", "ts")}
-        stored = tx.execute(statements(tx.dialect.name).insert_unknown_event, {**stranger, "received_at": now})
-        return Stored(stored.first() is not None, None, "")
-    if there:
-        plate, begun = there, None
-    else:
-        plate, gone = insert_plate(tx, report, now)
-        begun = plate
-    new, status = apply_report(plate, report, owner, now)
-    event = {
-        "event_id": report.event_id,
-        "session_id": report.session_id,
-        "event_type": report.event_type,
-        "tool_name": report.tool_name,
-        "tool_use_id": report.tool_use_id,
-        "agent_id": report.agent_id,
-        "tool_params": report.tool_params,
-        "error": report.error,
-        "ts": report.ts,
-        "received_at": now,
-        "status": status,
-    }
-    stored = tx.execute(statements(tx.dialect.name).insert_event, event)
-    if stored.first() is None:
-        return Stored(False, begun, gone)
-    return Stored(True, update(tx, new, now) if new else begun, gone)
-
-
-def is_unknown_event(tx: Connection, event_id: str) -> bool:
-    """Return whether the event is stored as one of an unknown type."""
-    query = sa.select(unknown_events.c.event_id).where(unknown_events.c.event_id == event_id)
-    return tx.execute(query).first() is not None
-
-
-def register_placeholder(tx: Connection, wanted: Plate) -> Plate:
-    """Store a placeholder for a run, or its process in the run's plate if the session has started already.
-
-    Returns what is stored. Raises RacedError.
-    """
-    is_ours = sa.and_(plates.c.run_id == (wanted["run_id"] or ""), plates.c.status != Status.CLOSED.value)
-    if row := tx.execute(SELECT_PLATES.where(is_ours)).mappings().first():
-        begun = plate_of(row)
-        is_known = begun["pid"] is not None and not begun["pid_is_guess"]
-        if is_known or not wanted["pid"]:
-            return begun
-        begun["pid"], begun["pid_started"], begun["pid_is_guess"] = wanted["pid"], wanted["pid_started"], False
-        return update(tx, begun, wanted["created_at"])
-    there = find_plate(tx, wanted["session_id"])
-    if there and there["status"] == Status.CLOSED.value:
-        tx.execute(sa.delete(plates).where(plates.c.session_id == wanted["session_id"]))
-    elif there and there["run_id"] != wanted["run_id"]:
-        wanted = {**wanted, "session_id": f"{wanted['session_id']}#{wanted['run_id']}"}
-    tx.execute(statements(tx.dialect.name).insert_plate, wanted)
-    return find_plate(tx, wanted["session_id"]) or wanted
-
-
-def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
-    """Store a new plate. It replaces the placeholder of its wrapper, if there is one.
-
-    Returns the plate, and the placeholder's id or "". Raises RacedError.
-    """
-    gone = ""
-    plate = empty_plate(report.session_id, report.project_path, now)
-    if report.run_id:
-        is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
-        query = SELECT_PLATES.where(plates.c.run_id == report.run_id, is_pending)
-        if row := tx.execute(query).mappings().first():
-            placeholder = plate_of(row)
-            gone = placeholder["session_id"]
-            plate = {
-                **plate,
-                "created_at": placeholder["created_at"],
-                "pid": placeholder["pid"],
-                "pid_started": placeholder["pid_started"],
-                "host": placeholder["host"],
-                "user": placeholder["user"],
-                "owner": placeholder["owner"],
-                "status": placeholder["status"],
-                "since": placeholder["since"],
-                "event_ts": placeholder["event_ts"],
-                "event_mono": placeholder["event_mono"],
-            }
-            tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
-    tx.execute(statements(tx.dialect.name).insert_plate, plate)
-    found = find_plate(tx, report.session_id)
-    if found is None:
-        raise RacedError
-    return found, gone
-
-
-def update(tx: Connection, plate: Plate, now: int) -> Plate:
-    """Store a changed plate and return it with its new version. Raises RacedError if another process was faster.
-
-    plate: with the version that was read.
-    """
-    new: Plate = {**plate, "updated_at": now, "version": plate["version"] + 1}
-    if not tx.execute(UPDATE, {**new, "id": plate["session_id"], "read": plate["version"]}).rowcount:
-        raise RacedError
-    return new
 
 
 def move_offset(tx: Connection, place: SpoolOffset) -> None:

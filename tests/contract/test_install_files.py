@@ -1,0 +1,148 @@
+"""`tailhook install` and `tailhook uninstall` on files that are not plain: links, damage, failed writes, odd paths."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from support.install import THEIRS, install, run_installed, uninstall
+
+import tailhook
+from tailhook.install.command import argv_of
+from tailhook.stores.atomic import MAX_READ_FILE_BYTES, stamp_of
+
+
+def test_a_link_stays_a_link_and_its_target_is_edited(project, user_settings, tmp_path):
+    target = tmp_path / "dotfiles" / "claude.json"
+    target.parent.mkdir()
+    target.write_text(THEIRS)
+    user_settings.parent.mkdir()
+    user_settings.symlink_to("../../dotfiles/claude.json")
+    shown = install(project).stdout
+    assert str(target) in shown
+    assert user_settings.is_symlink()
+    assert json.loads(target.read_text())["hooks"]["SessionStart"]
+    uninstall(project)
+    assert (user_settings.is_symlink(), target.read_text()) == (True, THEIRS)
+
+
+@pytest.mark.parametrize(
+    ("data", "where"),
+    [
+        (b"", "line 1, column 1"),
+        (b'{\n  "a": 1,\n  // mine\n}', "line 3, column 3"),
+        (b'{"a": 1,}', "line 1, column 9"),
+        (b'{"a": "\xff"}', "column 8"),
+        (b'\xef\xbb\xbf{"\xc3\xbc": x}', "line 1, column 7"),
+        (b"[]", "not a JSON object"),
+        (b'{"hooks": []}', '"hooks" is not an object'),
+        (b'{"hooks": {"Stop": {}}}', '"Stop"'),
+        (b"{" * 100_000, "line 1"),
+    ],
+)
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_settings_that_cannot_be_read_are_left_untouched(project, user_settings, data, where, command):
+    user_settings.parent.mkdir()
+    user_settings.write_bytes(data)
+    done = project.tailhook(command, "--yes")
+    assert (done.returncode, user_settings.read_bytes()) == (1, data)
+    assert where in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(user_settings.parent) == ["settings.json"]
+
+
+def make_link_to_itself(path):
+    path.symlink_to(path)
+
+
+def make_large_file(path):
+    path.touch()
+    os.truncate(path, MAX_READ_FILE_BYTES + 1)
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall", "doctor"])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Path.mkdir, "{path} is a directory."),
+        (os.mkfifo, "{path}: invalid JSON"),
+        (make_link_to_itself, "{path}: Too many levels of symbolic links"),
+        (make_large_file, "{path}: the file is larger than 16 MiB"),
+    ],
+)
+def test_settings_that_are_not_an_ordinary_file_are_named_and_left_alone(project, user_settings, command, make, reason):
+    user_settings.parent.mkdir()
+    make(user_settings)
+    before = stamp_of(user_settings.lstat())
+    done = project.tailhook(command, *([] if command == "doctor" else ["--yes"]))
+    assert done.returncode == 1
+    assert reason.format(path=user_settings) in (done.stdout if command == "doctor" else done.stderr)
+    assert "Errno" not in done.stdout + done.stderr
+    assert stamp_of(user_settings.lstat()) == before
+
+
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_a_failed_write_names_the_file(project, user_settings, write_settings, command):
+    """A limit of 0 bytes stands in for a full disk: both make `write` fail, which knows no path."""
+    write_settings(THEIRS)
+    if command == "uninstall":
+        assert install(project).returncode == 0
+    before = user_settings.read_bytes()
+    code = "import resource, runpy; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); runpy.run_module('tailhook')"
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, "--yes"],
+        env=project.env,
+        cwd=project.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, user_settings.read_bytes()) == (1, before)
+    assert re.fullmatch(r"tailhook: /\S+\.backup: File too large\n", done.stderr)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_is_reported(project, user_settings, write_settings):
+    before = write_settings(THEIRS)
+    user_settings.parent.chmod(0o500)
+    done = install(project)
+    user_settings.parent.chmod(0o700)
+    assert (done.returncode, user_settings.read_bytes()) == (1, before)
+    assert "Traceback" not in done.stderr
+
+
+def test_without_a_place_for_the_backup_nothing_is_changed(project, user_settings, write_settings):
+    before = write_settings(THEIRS)
+    (project.home / ".local").write_text("in the way")
+    done = install(project)
+    assert (done.returncode, user_settings.read_bytes()) == (1, before)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("form", ["exec", "shell"])
+def test_a_path_with_spaces_and_quotes_runs_in_both_forms(project, user_settings, tmp_path, form):
+    odd = tmp_path / 'it\'s a "folder" $HOME'
+    odd.mkdir()
+    (odd / "tailhook").symlink_to(Path(tailhook.__file__).parent)
+    done = project.tailhook("install", "--yes", "--form", form, PYTHONPATH=str(odd))
+    assert done.returncode == 0
+    (hook,) = json.loads(user_settings.read_text())["hooks"]["Stop"][0]["hooks"]
+    assert f"{odd}/tailhook/hook/entry.py" in argv_of(hook)
+    project.loop()
+    done = run_installed(project, user_settings, last_assistant_message="Hm.")
+    assert json.loads(done.stdout)["decision"] == "block", done.stderr
+
+
+def test_many_installs_at_once_are_one(project, user_settings, write_settings):
+    before = write_settings(THEIRS)
+    with ThreadPoolExecutor(8) as pool:
+        codes = [done.returncode for done in pool.map(lambda _: install(project), range(8))]
+    assert codes == [0] * 8
+    events = json.loads(user_settings.read_text())["hooks"]
+    assert (len(events["Stop"]), len(events["SessionStart"])) == (2, 1)
+    uninstall(project)
+    assert user_settings.read_bytes() == before
