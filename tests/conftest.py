@@ -13,8 +13,12 @@ from support.long_runs import IS_SHORT, examples
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
-# A shell starts background programs with this signal ignored, and what the tests start would ignore it, too.
+# A shell starts background programs with these signals ignored, nohup(1) others with SIGHUP, and what the tests start
+# would ignore them, too. A signal that is caught, and not ignored, has its default in a new program (execve(2)).
 signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
 # Without a deadline, for the inputs too: a test that is slow on a busy machine has not failed. `make mutants` has its
 # own profile. Hypothesis would load one of its own if CI is set.
 settings.register_profile(

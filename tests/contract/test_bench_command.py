@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.bench_runs import QUICK, TRUE
-from support.host import ENVIRONMENT, SANITIZER, short_folder, tailhook
+from support.host import ENVIRONMENT, SANITIZER, Started, short_folder, tailhook
 from support.pool import LINUX, STARTS, is_alive, pids_of, wait_until
 
 import tailhook as tailhook_package
@@ -37,7 +37,7 @@ def test_a_signal_ends_the_benchmark_with_its_pool_and_its_folder(number, tmp_pa
     with short_folder() as place:
         words = [sys.executable, "-m", "tailhook", "bench", *QUICK, "--rounds", "100000", "--case", "idle, active"]
         env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": place}
-        with subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
+        with Started(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
             wait_until(lambda: list(Path(place).glob("tailhook-bench-*/0-*")))
             entry = str(Path(tailhook_package.__file__).parent / "pool" / "entry.py")
             pools = [pid for pid in pids_of(entry) if f"{place}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
@@ -58,7 +58,7 @@ def test_signals_end_the_hook_that_runs_and_remove_the_folder_however_many_come(
     )
     words = [sys.executable, "-m", "tailhook", "bench", "--hook", f"sh {hook}"]
     env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": str(place)}
-    with subprocess.Popen(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
+    with Started(words, env=env, cwd=tmp_path, stderr=subprocess.PIPE) as running:
         wait_until(lambda: pids.exists() and len(pids.read_text().split()) == first_runs + 2)
         for _ in range(200):
             running.send_signal(number)
@@ -134,7 +134,7 @@ def test_a_benchmark_that_is_killed_takes_its_pool_with_it(tmp_path):
     with short_folder() as place:
         words = [sys.executable, "-m", "tailhook", "bench", *QUICK, "--rounds", "100000", "--case", "idle, active"]
         env = {**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": place}
-        with subprocess.Popen(words, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        with Started(words, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             wait_until(lambda: list(Path(place).glob("tailhook-bench-*/0-*")))
             entry = str(Path(tailhook_package.__file__).parent / "pool" / "entry.py")
             pools = [pid for pid in pids_of(entry) if f"{place}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]

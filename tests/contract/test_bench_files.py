@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from support.bench_runs import TRUE
-from support.host import SANITIZER
+from support.host import SANITIZER, Started
 from support.pool import STARTS
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
@@ -34,7 +34,7 @@ def full_device(tmp_path):
 def test_a_pipe_gets_the_figures_and_stays_a_pipe(write_to, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    with subprocess.Popen(["timeout", str(STARTS), "cat", pipe], stdout=subprocess.PIPE) as reader:
+    with Started(["timeout", str(STARTS), "cat", pipe], stdout=subprocess.PIPE) as reader:
         code = write_to(pipe).returncode
         assert "Stop" in reader.communicate()[0].decode()
     assert (code, pipe.is_fifo()) == (0, True)

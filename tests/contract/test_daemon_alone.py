@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from support.daemon import SERVE, answers, refused, wait_until
+from support.host import Started
 
 from tailhook._core import send_wake_up
 
@@ -73,7 +74,7 @@ def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(own, stranger, l
 
 
 def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
-    with subprocess.Popen([*SERVE, "--no-port"], env=own.env) as first:
+    with Started([*SERVE, "--no-port"], env=own.env) as first:
         wait_until(lambda: answers(own))
         own.post("stop")
         own.start()

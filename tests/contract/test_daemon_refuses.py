@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import SERVE, answers, daemon_in, refused, request, wait_until
-from support.host import short_folder, tailhook
+from support.host import Started, short_folder, tailhook
 
 from tailhook.plates.guard import MAX_BODY_BYTES
 
@@ -325,7 +325,7 @@ class TestAHostileProjectsConfig:
 
     def test_and_a_daemon_started_in_its_folder_is_the_users_own(self, hostile, own):
         argv = [*SERVE, "--no-port"]
-        with subprocess.Popen(argv, env=own.env, cwd=hostile.folder) as process:
+        with Started(argv, env=own.env, cwd=hostile.folder) as process:
             try:
                 wait_until(lambda: (own.state / "plates.db").exists())
                 wait_until(lambda: answers(own))

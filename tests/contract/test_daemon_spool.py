@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 from support.daemon import SERVE, answers, daemon_pid, spooled, sse, wait_until
-from support.host import tailhook
+from support.host import Started, tailhook
 
 
 def test_what_came_while_it_was_away_is_there_when_it_is_back(own):
@@ -111,7 +111,7 @@ def test_the_hooks_start_the_daemon_with_the_same_database(own, project, tmp_pat
 
 def test_a_database_in_the_folder_of_the_person_is_meant_there(own, project):
     argv = [*SERVE, "--port", "0", "--db", "sqlite:///team.db"]
-    with subprocess.Popen(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
+    with Started(argv, env=own.env, cwd=project.folder, stdout=subprocess.PIPE) as process:
         assert process.stdout.readline()
         process.terminate()
     assert json.loads((own.state / "daemon-settings").read_text())["db"] == f"sqlite:///{project.folder}/team.db"

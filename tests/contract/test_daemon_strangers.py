@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.daemon import SERVE, answers, daemon_in, request, sse, wait_until
+from support.host import Started
 
 from tailhook.plates.connections import MAX_STRANGERS, STRANGER_TIMEOUT_S
 
@@ -56,7 +57,7 @@ def open_files(daemon):
 def held(daemon, number, kind, seconds=60):
     """Let another program hold connections meanwhile."""
     argv = [sys.executable, str(HOLDS), str(daemon.port), str(number), kind, str(seconds)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+    with Started(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         try:
             yield process

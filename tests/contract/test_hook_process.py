@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import MEMORABLE, assistant, looping
+from support.host import MEMORABLE, Started, assistant, looping
 from support.oracles import jwz
 
 # ---- the argv ----------------------------------------------------------------
@@ -92,7 +92,7 @@ def run_with_open_stdin(project, pieces, pause=0.0):
     def run(argv):
         started = time.monotonic()
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        with subprocess.Popen(argv, env=project.env, cwd=project.folder, **pipes) as process:
+        with Started(argv, env=project.env, cwd=project.folder, **pipes) as process:
             with contextlib.suppress(BrokenPipeError):  # a client without a worker has ended
                 for piece in pieces:
                     process.stdin.write(piece)

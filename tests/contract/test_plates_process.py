@@ -9,7 +9,7 @@ import time
 from collections import Counter
 
 import pytest
-from support.host import frame
+from support.host import Started, frame
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.plates import MAX_REPORTED_CHARS
@@ -232,7 +232,7 @@ def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
     hook = f"{shlex.join(plates.argv)} < payload.json; "
     (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
     host = ["/bin/sh", "-c", f"{hook * 2} echo ready; read line"]
-    with subprocess.Popen(
+    with Started(
         host, env=plates.env, cwd=plates.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout.readline() == "ready\n"

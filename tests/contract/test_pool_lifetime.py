@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import tailhook
+from support.host import Started, tailhook
 from support.pool import (
     LINUX,
     PACKAGE,
@@ -322,7 +322,7 @@ def test_a_pool_that_a_hook_starts_may_use_all_processors_and_gets_few_variables
         assert b"hunter2" not in Path(f"/proc/{pid}/environ").read_bytes()
         tailhook("pool", "stop", env=pool.own, cwd=home)
         words = [sys.executable, "-m", "tailhook", "pool", "serve"]
-        with subprocess.Popen(words, env=pool.env, cwd=home) as served:
+        with Started(words, env=pool.env, cwd=home) as served:
             wait_until(lambda: pool.finds_socket())
             names = {one.partition(b"=")[0] for one in Path(f"/proc/{served.pid}/environ").read_bytes().split(b"\0")}
             served.terminate()

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from support.host import ralph_page, tailhook
+from support.host import Started, ralph_page, tailhook
 from support.native_client import ready_message
 from support.pool import (
     LINUX,
@@ -139,7 +139,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become a
 def listener_of(uid, path):
     """Yield a process of a user that does on the pool's socket what a worker does, up to the request."""
     words = [sys.executable, "-I", "-c", LISTENER, str(path), str(uid), ready_message().hex()]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as listener:
+    with Started(words, stdout=subprocess.PIPE, text=True) as listener:
         try:
             assert listener.stdout.readline() == "listens\n"
             yield listener
@@ -244,7 +244,7 @@ def test_a_umask_without_the_owners_bits_does_not_keep_later_hooks_cold(home):
 def test_a_pool_may_be_started_without_standard_streams(home, closed):
     with Pool(home, starts=False) as pool:
         argv = ["sh", "-c", f'exec "$@" {closed}', "sh", *pool.serve_argv(), "--asked"]
-        with subprocess.Popen(argv, env=pool.env) as process:
+        with Started(argv, env=pool.env) as process:
             wait_until(pool.finds_socket)
             pool.stop_until_warm()
             process.terminate()
@@ -309,7 +309,7 @@ def test_a_pool_of_another_process_namespace_is_named_as_such_and_uninstall_goes
 def test_a_pool_that_is_ended_as_soon_as_it_listens_leaves_no_socket(pool, number):
     pool.end()
     for _ in range(5):
-        with subprocess.Popen([*pool.serve_argv(), "--asked"], env=pool.env, stderr=subprocess.PIPE) as one:
+        with Started([*pool.serve_argv(), "--asked"], env=pool.env, stderr=subprocess.PIPE) as one:
             while not pool.path.exists():
                 assert one.poll() is None
             one.send_signal(number)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, tailhook
+from support.host import ENVIRONMENT, Started, tailhook
 from support.pool import (
     STARTS,
     STOP,
@@ -196,7 +196,7 @@ def test_an_uninstall_while_a_pool_starts_leaves_nothing(home, site):
     code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); import tailhook.install.client as one; "
     with Pool(home, package=site, starts=False) as pool:
         folder, sockets = pool.folder, pool.path.parent
-        with subprocess.Popen(pool.serve_argv(), env=pool.env, stderr=subprocess.PIPE, text=True) as starting:
+        with Started(pool.serve_argv(), env=pool.env, stderr=subprocess.PIPE, text=True) as starting:
             time.sleep(0.25)
             words = [sys.executable, "-I", "-c", f"{code}one.remove_clients()"]
             done = subprocess.run(words, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from support.daemon import daemon_in, spooled, wait_until
+from support.host import Started
 from support.terminal import Terminal
 
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
@@ -172,7 +173,7 @@ def test_no_signal_is_blocked_in_the_command(away):
 )
 def test_a_signal_that_is_sent_to_it_reaches_the_command_once(away, name):
     argv = [*RUN, *python(LISTENER, "1", name)]
-    with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
+    with Started(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
         assert wrapper.stdout.readline() == "ready\n"
         wrapper.send_signal(getattr(signal, name))
         assert wrapper.stdout.read() == f"{name}\n"
@@ -250,7 +251,7 @@ def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
 def test_a_command_that_a_person_stops_for_a_while_is_waited_for_if_there_is_no_shell(away):
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP); print('resumed')"
     argv = [*RUN, *python("import os, sys; print(os.getpid(), flush=True);" + code)]
-    with subprocess.Popen(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
+    with Started(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
         pid = int(wrapper.stdout.readline())
         wait_until(lambda: state_of(pid) == "T")
         time.sleep(0.2)
@@ -264,7 +265,7 @@ def test_the_command_is_run_where_python_cannot_look_at_a_child_that_stopped(awa
     code = "import os, sys, tailhook.cli; del os.waitid; sys.exit(tailhook.cli.main())"  # macOS before CPython 3.13
     argv = python(code, "run", "--", "sh", "-c", "echo $$; kill -STOP $$; exit 7")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(argv, env=away.env, text=True, start_new_session=True, **pipes) as wrapper:
+    with Started(argv, env=away.env, text=True, start_new_session=True, **pipes) as wrapper:
         pid = int(wrapper.stdout.readline())
         wait_until(lambda: state_of(pid) == "T")
         os.kill(pid, signal.SIGCONT)
@@ -287,7 +288,7 @@ def plate_of(daemon):
 
 
 def test_the_session_is_shown_from_its_start_and_closed_at_its_end(daemon):
-    with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
+    with Started([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
         plate = wait_until(lambda: plate_of(daemon))
         assert (plate["status"], plate["project_path"]) == ("starting", str(daemon.home))
         wrapper.stdin.close()
@@ -310,7 +311,7 @@ def test_the_commands_hooks_name_its_run(daemon):
 @pytest.mark.parametrize("how", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 def test_its_own_death_is_reported_within_two_seconds(daemon, how):
     argv = [*RUN, sys.executable, "-c", "import time; time.sleep(60)"]
-    with subprocess.Popen(
+    with Started(
         argv,
         env=daemon.env,
         cwd=daemon.home,
@@ -360,7 +361,7 @@ def test_a_daemon_that_hangs_finds_the_end_in_the_spool(daemon):
 
 def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daemon):
     """The session's own events may still wait there."""
-    with subprocess.Popen([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
+    with Started([*RUN, "cat"], env=daemon.env, cwd=daemon.home, stdin=subprocess.PIPE) as wrapper:
         plate = wait_until(lambda: plate_of(daemon))
         assert daemon.ask("DELETE", f"/plates/{quote(plate['session_id'])}").status_code == 200
         wrapper.stdin.close()

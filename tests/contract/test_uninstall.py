@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, short_folder
+from support.host import ENVIRONMENT, Started, short_folder
 from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
 from support.terminal import Terminal
 
@@ -198,7 +198,7 @@ def test_a_state_folder_that_comes_with_a_project_is_not_used(user, place):
 def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
     user.run("install", "--yes")
     state = user.home / ".local" / "state" / "tailhook"
-    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+    with Started(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
         assert serve.stdout.readline().startswith(b"The pool runs: process ")
         (own,) = (state / "run" / "pool").glob("*.*")
         with socket.socket(socket.AF_UNIX) as other:
@@ -213,7 +213,7 @@ def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
 
 def test_a_pool_whose_state_folder_was_moved_is_ended(user):
     user.run("install", "--yes")
-    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+    with Started(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
         assert serve.stdout.readline().startswith(b"The pool runs: process ")
         state = user.home / ".local" / "state" / "tailhook"
         state.rename(state.with_name("moved"))
@@ -260,7 +260,7 @@ def test_no_folder_stays_where_the_sockets_were_before(user):
     runtime.mkdir(mode=0o700)
     user.run("install", "--yes", XDG_RUNTIME_DIR=str(runtime))
     assert (runtime / "tailhook" / "pool").is_dir()
-    with subprocess.Popen(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
+    with Started(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
         assert serve.stdout.readline().startswith(b"The pool runs: process ")
         user.run("uninstall", "--yes")
         assert serve.wait(30) == 0

@@ -35,6 +35,15 @@ MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory ma
 PROMPT = "Make the tests pass."
 
 
+class Started(subprocess.Popen):
+    """A program that a test waits for; if the test fails meanwhile, it is killed."""
+
+    def __exit__(self, kind, error, traceback):
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, traceback)
+
+
 def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run the `tailhook` command of this interpreter's environment."""
     return subprocess.run(

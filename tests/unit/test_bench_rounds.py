@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.host import SANITIZER, short_folder
+from support.host import SANITIZER, Started, short_folder
 from support.pool import LINUX
 
 from tailhook.bench import rounds
@@ -104,7 +104,7 @@ def test_how_long_a_process_waited_for_a_processor_is_known(tmp_path, code, wait
     (tmp_path / "payload").touch()
     one = min(os.sched_getaffinity(0))
     argv = ["taskset", "-c", str(one), sys.executable, "-S", "-c"]
-    with subprocess.Popen([*argv, "while 1: pass"]) as other:
+    with Started([*argv, "while 1: pass"]) as other:
         sample = run_once([*argv, f"import time\n{code}"], tmp_path / "payload", dict(os.environ))
         other.kill()
     assert sample.waited >= waited

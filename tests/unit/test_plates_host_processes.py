@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from support.host import Started
 
 from tailhook.plates.health import find_process_start
 
@@ -116,7 +117,7 @@ def test_what_comes_after_the_look_at_a_process_opens_its_session_again(world):
 
 
 def test_elsewhere_than_on_linux_a_process_is_seen_by_its_start_and_a_dead_one_is_not(monkeypatch):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with Started([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         monkeypatch.setattr(sys, "platform", "darwin")
         assert abs(find_process_start(process.pid) - time.time()) < 60
         monkeypatch.undo()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
+from support.host import Started
 
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import Inbox
@@ -221,7 +222,7 @@ def locked_for_checkpoint(database):
         "sys.stdin.read()"
     )
     argv = [sys.executable, "-c", code, f"{database}-shm"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with Started(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         yield
         process.stdin.close()
