@@ -378,6 +378,7 @@ def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
         ('{"idle": 5}', "'idle' is not an object", 0),
         ('{"idle": {"stale_after": "60"}}', "wrong type", 0),
         ('{"hook": {"machines": ["idle", "lazy", 5]}}', "5, lazy", 0),
+        (json.dumps({"triage": {"state_dirs": ["a"] * 101}}), "101 values, but only the first 100 count", 0),
         ('{"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}', None, 0),
         (
             '{"gate": {"rules": [{"edited": ["*.py"], "ran": "a; b"}]}}',
@@ -404,8 +405,34 @@ def test_a_configuration_is_read_through(settings, examined, tmp_path, text, com
 
 def test_a_projects_key_that_only_the_user_may_set_is_reported(project, settings, examined):
     (project.folder / ".claude").mkdir()
-    (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x"}}')
-    assert "only the user's own file can set it" in examined("config")[0][0]["what"]
+    (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x", "unbound": "act"}}')
+    log, unbound = (finding["what"] for finding in examined("config")[0])
+    assert "only the user's own file can set it" in log
+    assert "can only set it to" in unbound
+
+
+@pytest.mark.parametrize("text", ['{"hook": {"machines": ["gate", "idle"]}}', '{"gate": {"rules": []}, "hook": 1}'])
+def test_a_machine_that_a_project_asks_for_and_its_user_did_not_enable_is_reported(project, settings, examined, text):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir()
+    path.write_text(text)
+    (finding,), code = examined("machines")
+    assert finding["what"] == f"{path} asks for the machine gate, which you have not enabled, so it is not asked"
+    assert "tailhook install --with gate " in finding["advice"]
+    assert code == 0
+    assert project.tailhook("install", "--yes", "--with", "gate").returncode == 0
+    assert examined("machines") == ([], 0)
+
+
+def test_gate_can_be_enabled_for_one_project_only(project, settings, examined):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir()
+    path.write_text('{"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}')
+    words = ("--yes", "--scope", "local", "--with", "gate", "--without", "idle,ralph,triage")
+    assert project.tailhook("install", *words).returncode == 0
+    assert examined("machines") == ([], 0)
+    assert examined("twice") == ([], 0)
+    assert '"gate"' in (project.folder / ".claude" / "settings.local.json").read_text()
 
 
 def test_a_state_folder_that_cannot_be_made_is_a_failure(project, settings, examined):

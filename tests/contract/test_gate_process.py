@@ -126,6 +126,19 @@ def test_it_is_not_a_default_machine(gate):
     assert gate.stop("Done.").allowed
 
 
+@pytest.mark.parametrize("is_enabled", [False, True])
+def test_a_clone_does_not_switch_the_gate_on_but_its_user_does(gate, is_enabled):
+    gate.argv = [*gate.argv[:-1], "--exit", "0", "--announce"]  # as `tailhook install` writes it
+    machines = {"hook": {"machines": ["idle", "gate"]}}
+    (gate.folder / ".claude" / "tailhook.json").write_text(json.dumps({**machines, "gate": {"rules": RULES}}))
+    if is_enabled:
+        path = gate.home / ".config" / "tailhook" / "config.json"
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(machines))
+    edit(gate)
+    assert blocked(gate.stop("Done.")) is is_enabled
+
+
 @pytest.mark.parametrize("path", ["/nowhere/t.jsonl", "/tmp", "/dev/null", ""])
 def test_a_transcript_that_cannot_be_read_blocks_nothing(gate, path):
     edit(gate)

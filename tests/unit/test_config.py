@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from tailhook.hook.config import KEYS, MAX_SECONDS, load, stays_below, usable_values
+from tailhook.hook.config import KEYS, MAX_MEMBERS, MAX_SECONDS, load, stays_below, usable_values
+from tailhook.hook.machines import configured_machines
 
 
 @pytest.fixture
@@ -56,6 +57,41 @@ def test_a_project_cannot_set_what_is_the_users(config):
     assert config(values) == {**EMPTY, **values}
     mine = {"hook": {"log": "/mine"}, "plates": {"autostart": True}}
     assert config(mine, values) == {**EMPTY, "hook": {"log": "/mine", "unbound": "refuse"}, "plates": mine["plates"]}
+
+
+DEFAULTS = ["idle", "ralph", "triage"]
+
+
+@pytest.mark.parametrize(
+    ("user", "project", "asked"),
+    [
+        (None, ["gate", "memory", "plates"], []),
+        (None, ["triage", "gate", "idle"], ["idle", "triage"]),
+        (None, [], []),
+        (None, None, DEFAULTS),
+        (["idle", "gate"], ["gate", "plates"], ["gate"]),
+        (["gate", "memory"], DEFAULTS, []),
+        (["gate", "memory"], None, ["memory", "gate"]),
+        ([], ["idle"], []),
+        (DEFAULTS, "gate", DEFAULTS),
+    ],
+)
+def test_a_clone_cannot_switch_a_machine_on_that_its_user_did_not_enable(config, user, project, asked):
+    files = [None if names is None else {"hook": {"machines": names}} for names in (user, project)]
+    assert configured_machines(config(*files)) == asked
+
+
+@pytest.mark.parametrize(("user", "project", "used"), [("refuse", "act", "refuse"), ("act", "refuse", "refuse")])
+def test_a_clone_cannot_let_sessions_act_on_loops_that_its_user_refuses(config, user, project, used):
+    assert config({"hook": {"unbound": user}}, {"hook": {"unbound": project}})["hook"] == {"unbound": used}
+    assert config({}, {"hook": {"unbound": "act"}}) == EMPTY
+
+
+def test_of_a_list_only_the_first_members_count(config):
+    many = {"triage": {"state_dirs": [f"d{number}" for number in range(5000)]}, "gate": {"rules": [{}] * 5000}}
+    found = config(None, many)
+    assert found["triage"]["state_dirs"] == [f"d{number}" for number in range(MAX_MEMBERS)]
+    assert found["gate"]["rules"] == [{}] * MAX_MEMBERS
 
 
 def test_a_project_names_only_folders_inside_it(config):

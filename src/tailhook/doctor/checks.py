@@ -9,7 +9,7 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -102,7 +102,9 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
         yield from check_block_cap(hooks_file_of(name), [there for there in found if there.file.name == name])
     yield from find_other_stop_hooks(found)
     yield from find_off_switches(found)
-    yield from check_configuration()
+    yield from check_configuration(
+        {*configured_machines(settings), *(name for there in installed for name in there.machines)}
+    )
     yield from check_state_folder()
     yield from check_loops(settings)
     for client in sorted(find_clients(installed)):
@@ -326,18 +328,21 @@ def find_off_switches(found: Sequence[Found]) -> Iterator[Finding]:
 # ---- configuration and state -------------------------------------------------
 
 
-def check_configuration() -> Iterator[Finding]:
-    """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values."""
+def check_configuration(enabled: Set[str]) -> Iterator[Finding]:
+    """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values.
+
+    enabled: the machines that are configured or that an installed hook names.
+    """
     user, root = user_config(), project_root({})
-    yield from check_config_file(user, partial(config.user_bytes, user), of_project=False)
-    yield from check_config_file(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), of_project=True)
+    yield from check_config_file(user, partial(config.user_bytes, user))
+    yield from check_config_file(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), enabled)
 
 
-def check_config_file(path: str, read: Callable[[], bytes], of_project: bool) -> Iterator[Finding]:
+def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | None = None) -> Iterator[Finding]:
     """Yield the findings about one configuration file.
 
     read: returns its bytes; raises OSError.
-    of_project: whether it is the project's file, which may set fewer keys.
+    enabled: of a project's file, which may set fewer keys: the machines that its user has enabled.
     """
     try:
         values = parse_json(read())
@@ -349,11 +354,28 @@ def check_config_file(path: str, read: Callable[[], bytes], of_project: bool) ->
         reason = error.strerror if isinstance(error, OSError) else error
         yield Finding("config", FAILURE, f"{path}: {reason}; the defaults are used", "Fix the file, or remove it.")
         return
-    complaints = list(find_unused_keys(values, of_project))
+    complaints = list(find_unused_keys(values, of_project=enabled is not None))
     for complaint in complaints:
         yield Finding("config", WARNING, f"{path}: {complaint}", "The README lists the keys and their values.")
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
+    if enabled is not None:
+        yield from find_machines_not_enabled(path, values, enabled)
+
+
+def find_machines_not_enabled(path: str, values: Mapping[str, Any], enabled: Set[str]) -> Iterator[Finding]:
+    """Yield a note for each machine that a project's file names and that is not asked: a clone cannot enable one.
+
+    A file that names no machines names those that it has a section of.
+
+    enabled: the machines that the user has enabled.
+    """
+    named = config.usable_values(values.get("hook"), config.KEYS["hook"]).get("machines", values)
+    for name in MACHINES:
+        if name in named and name not in enabled:
+            what = f"{path} asks for the machine {name}, which you have not enabled, so it is not asked"
+            advice = f"To enable it:  tailhook install --with {name}  (plugin: hook.machines in {user_config()})"
+            yield Finding("machines", NOTE, what, advice)
 
 
 def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
@@ -370,10 +392,14 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"the key {section}.{key} is unknown"
             elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
+            elif of_project and (section, key) == ("hook", "unbound") and value != "refuse":
+                yield 'hook.unbound is ignored here: a project\'s file can only set it to "refuse"'
             elif not config.usable_values({key: value}, config.KEYS[section]):
                 yield f"{section}.{key} is {value!r}, which has the wrong type and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
+            elif isinstance(value, list) and len(value) > config.MAX_MEMBERS:
+                yield f"{section}.{key} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
         if section in MACHINES:
             check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
             yield from check(keys) if check else ()

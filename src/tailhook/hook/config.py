@@ -1,14 +1,14 @@
 """The configuration: the user's file, and the project's on top of it.
 
-A project's file comes with its clone, so a key that would let a stranger write elsewhere counts only in the
-user's file.
+A project's file comes with its clone. So a key that would let a stranger write elsewhere counts only in the user's
+file, and a project can leave machines out, but not add one that its user did not enable.
 """
 
 import posix
 
 from tailhook._core import parse_json
 from tailhook.hook.answer import warn
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import is_path, user_config
 from tailhook.stores.atomic import TOO_LARGE, open_folder, read_file
 
@@ -33,10 +33,14 @@ USER_KEYS = {
     **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()},
 }
 MAX_SECONDS = 2**53  # a larger number cannot be a time
+MAX_MEMBERS = 100  # of a list that are used
 
 
 def load(project: str) -> "Config":
     """Return the sections of both files. A value of the project replaces the user's value of the same key.
+
+    Two values of the project can only take away: of hook.machines, those that the user has not enabled do not count,
+    and hook.unbound counts if it is "refuse". A user's file without hook.machines enables the default machines.
 
     Prints a warning for a file that cannot be read; it counts as empty, as does one that is missing.
 
@@ -50,6 +54,11 @@ def load(project: str) -> "Config":
         for key, kind in KEYS[section].items():
             if kind == "paths" and key in values:
                 values[key] = [path for path in values[key] if stays_below(path)]
+    if ours["hook"].get("unbound") != "refuse":
+        ours["hook"].pop("unbound", None)
+    if "machines" in ours["hook"]:
+        asked = ours["hook"]["machines"]
+        ours["hook"]["machines"] = [name for name in configured_machines(config) if name in asked]
     return {section: {**config[section], **ours[section]} for section in KEYS}
 
 
@@ -89,7 +98,10 @@ def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
 
 
 def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, Any]":
-    """Return the values of one section that have the kind of their key; of a list, those members that have it."""
+    """Return the values of one section that have the kind of their key; of a list, the members that have it.
+
+    Of a longer list, the first MAX_MEMBERS are returned.
+    """
     if not isinstance(values, dict):
         return {}
     usable: dict[str, Any] = {}
@@ -98,7 +110,7 @@ def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, 
         if kind in ("texts", "paths", "objects"):
             if isinstance(value, list):
                 wanted = is_object if kind == "objects" else is_text
-                usable[key] = [member for member in value if wanted(member)]
+                usable[key] = [member for member in value[:MAX_MEMBERS] if wanted(member)]
         elif IS_USABLE[kind](value):
             usable[key] = value
     return usable
