@@ -1,0 +1,519 @@
+"""Small histories as Codex writes them, each with its bill.
+
+A history comes from a little model of the host's writer: what it answers is on the bill, whatever it then writes. The
+shapes of the records are those of real files of the versions that are named.
+"""
+
+from collections.abc import Callable
+from copy import deepcopy
+
+from support.oracles.host_usage import Response
+from support.usage_history import Clock, History, written
+
+USAGE = (
+    "input_tokens",
+    "cached_input_tokens",
+    "cache_write_input_tokens",
+    "output_tokens",
+    "reasoning_output_tokens",
+    "total_tokens",
+)
+CODEX_MODEL = "gpt-5.5"
+
+
+class Codex:
+    """Codex with its threads.
+
+    version: of `cli_version`.
+    history_mode: "legacy" or "paginated", of new threads.
+    records: whether it writes token_usage_record (since an alpha of 0.151).
+    turn_ids: whether its turns have ids (not in 2025).
+    """
+
+    def __init__(self, version: str, history_mode: str = "legacy", *, records: bool = False, turn_ids: bool = True):
+        self.version, self.history_mode, self.records, self.turn_ids = version, history_mode, records, turn_ids
+        self.now = Clock()
+        self.threads: list[CodexThread] = []
+        self.bill: list[Response] = []
+        self.answers = self.turns = 0
+
+    def thread(self, thread_id: str, **meta: object) -> "CodexThread":
+        """Start a thread."""
+        return CodexThread(self, thread_id, meta)
+
+    def history(self) -> History:
+        """Return the files and the bill."""
+        return History("codex", {thread.name: written(thread.lines) for thread in self.threads}, self.bill)
+
+
+class CodexThread:
+    """A thread, and its file.
+
+    meta: more fields of the session_meta.
+    total: the running total, and `last` the usage of the last token_count.
+    """
+
+    def __init__(self, codex: Codex, thread_id: str, meta: dict, name: str = ""):
+        self.codex, self.id, self.turn_id = codex, thread_id, None
+        self.name = f"rollout-2026-08-15T10-00-{len(codex.threads):02}-{name or thread_id}.jsonl"
+        self.lines: list[dict] = []
+        self.total, self.last, self.recorded = dict.fromkeys(USAGE, 0), dict.fromkeys(USAGE, 0), dict.fromkeys(USAGE, 0)
+        self.ordinal = 0
+        codex.threads.append(self)
+        self.session_id = meta.get("session_id", thread_id)
+        about = {"session_id": self.session_id, "id": thread_id, "cwd": "/p/shop", "cli_version": codex.version}
+        self.paginated = meta.get("history_mode", codex.history_mode) == "paginated"
+        self.ordinal = (meta.get("history_base") or {}).get("end_ordinal_exclusive", 0)
+        self.write("session_meta", {**about, "source": "cli", "history_mode": codex.history_mode, **meta})
+
+    def write(self, kind: str, payload: dict) -> None:
+        """Append a record."""
+        numbered = {"ordinal": self.ordinal} if self.paginated else {}
+        self.lines.append({"timestamp": self.codex.now(), **numbered, "type": kind, "payload": deepcopy(payload)})
+        self.ordinal += 1
+
+    def turn(self, model: str = CODEX_MODEL) -> "CodexThread":
+        """Begin a turn."""
+        named = {}
+        if self.codex.turn_ids:
+            self.codex.turns += 1
+            self.turn_id = f"turn-{self.codex.turns}"
+            named = {"turn_id": self.turn_id}
+            self.write("event_msg", {"type": "task_started", **named})
+        self.model = model
+        self.write("turn_context", {**named, "cwd": "/p/shop", "model": model})
+        return self
+
+    def respond(self, taken: int, cached: int, given: int, cache_writes: int = 0, size: int | None = None) -> None:
+        """Write what a response leaves, and put it on the bill.
+
+        taken, cached, cache_writes, given: its input, of which that many from the cache and that many written to it,
+            and its output.
+        size: input of the context if the last usage has that instead (a search on the server's side).
+        """
+        usage = usage_of(taken, cached, given, cache_writes)
+        stamp = self.record(usage) if self.codex.records else ""
+        self.write("response_item", {"type": "message", "role": "assistant", "content": []})
+        self.total = plus(self.total, usage)
+        self.last = usage if size is None else usage_of(size, min(size, cached), given, 0)
+        self.count()
+        billed = Response(
+            "codex",
+            self.session_id,
+            self.model,
+            stamp or self.lines[-1]["timestamp"],
+            taken - cached - cache_writes,
+            given,
+            cached,
+            cache_writes,
+        )
+        self.codex.bill.append(billed)
+
+    def record(self, usage: dict) -> str:
+        """Write the token_usage_record of a response; return its time."""
+        self.codex.answers += 1
+        self.recorded = plus(self.recorded, usage)
+        named = {"thread_id": self.id, "turn_id": self.turn_id, "session_id": self.session_id}
+        named["response_id"] = f"resp_{self.codex.answers}"
+        self.write("token_usage_record", {**named, "usage": usage, "thread_token_usage": self.recorded})
+        self.latest = self.lines[-1]["payload"]
+        return self.lines[-1]["timestamp"]
+
+    def count(self) -> None:
+        """Write a token_count with what it had before: as after a response without usage, or with new rate limits."""
+        info = {"total_token_usage": self.total, "last_token_usage": self.last, "model_context_window": 258400}
+        self.write("event_msg", {"type": "token_count", "info": info, "rate_limits": None})
+
+    def estimate(self, tokens: int) -> None:
+        """Write the token_count that follows a compaction."""
+        self.last = {**dict.fromkeys(USAGE, 0), "total_tokens": tokens}
+        self.count()
+
+    def overflow(self, window: int = 258400) -> None:
+        """Write the token_count of a context that was too long."""
+        self.estimate(max(0, window - self.total["total_tokens"]))
+        self.total = {**dict.fromkeys(USAGE, 0), "total_tokens": window}
+        self.lines[-1]["payload"]["info"]["total_token_usage"] = self.total
+
+    def compact(self, taken: int, cached: int, given: int) -> None:
+        """Compact the context with a response of its own."""
+        self.respond(taken, cached, given)
+        copied = {"latest_token_usage_record": self.latest} if self.codex.records else {}
+        self.write("compacted", {"message": "", "replacement_history": [], **copied})
+        self.estimate(8000)
+
+    def fork(
+        self, thread_id: str, *, meta: bool = True, records: bool = True, counts: bool = True, turns: int = 0, **fields
+    ):
+        """Return a new thread that copied this one's history, as it is now.
+
+        meta, records, counts: whether its session_meta, token_usage_records and token_counts are copied.
+        turns: how many of its first turns are left out.
+        fields: more fields of the new session_meta; `forked_from_id` is one unless it is given.
+        """
+        child = self.codex.thread(thread_id, **{"forked_from_id": self.id, **fields})
+        starts = [at for at, line in enumerate(self.lines) if line["type"] == "turn_context"]
+        left_out = {"session_meta": not meta, "token_usage_record": not records}
+        for line in self.lines[starts[turns] if turns else 0 :]:
+            is_count = line["payload"].get("type") == "token_count"
+            if not left_out.get(line["type"]) and (counts or not is_count):
+                child.write(line["type"], line["payload"])
+        child.inherit(self, counts=counts, records=records)
+        return child
+
+    def refer(self, thread_id: str, end: int | None = None, name: str = "") -> "CodexThread":
+        """Return a new file that goes on from an ordinal of this one and copies nothing: a fork, or a revert.
+
+        end: the ordinal, otherwise the next one.
+        """
+        end = self.ordinal if end is None else end
+        meta = {"history_base": {"thread_id": self.id, "end_ordinal_exclusive": end}}
+        if thread_id != self.id:
+            meta |= {"forked_from_id": self.id, "forked_from_ordinal_exclusive": end}
+        child = CodexThread(self.codex, thread_id, meta, name)
+        child.inherit(self, until=end)
+        return child
+
+    def inherit(
+        self, other: "CodexThread", *, counts: bool = True, records: bool = True, until: float = float("inf")
+    ) -> None:
+        """Go on from the last totals of another thread."""
+        for line in [line for line in other.lines if line.get("ordinal", 0) < until]:
+            if counts and line["payload"].get("type") == "token_count":
+                info = line["payload"]["info"]
+                self.total, self.last = info["total_token_usage"], info["last_token_usage"]
+            if records and line["type"] == "token_usage_record":
+                self.recorded = line["payload"]["thread_token_usage"]
+
+    def spawn(self, thread_id: str, **fields) -> "CodexThread":
+        """Return a sub-agent that starts at zero."""
+        return self.codex.thread(thread_id, **{**self.as_parent(), "session_id": self.session_id, **fields})
+
+    def as_parent(self) -> dict:
+        """Return the fields of the session_meta of a sub-agent."""
+        source = {"subagent": {"thread_spawn": {"parent_thread_id": self.id, "depth": 1}}}
+        return {"source": source, "parent_thread_id": self.id, "thread_source": "subagent"}
+
+
+def usage_of(taken: int, cached: int, given: int, cache_writes: int = 0) -> dict:
+    """Return a TokenUsage."""
+    return dict(zip(USAGE, (taken, cached, cache_writes, given, given // 5, taken + given), strict=True))
+
+
+def plus(one: dict, other: dict) -> dict:
+    """Return the sum of two usages."""
+    return {name: one[name] + other[name] for name in USAGE}
+
+
+def codex_counts_only(history_mode: str) -> History:
+    """Return a thread of 0.144 to 0.151: no token_usage_record, in either history mode."""
+    codex = Codex("0.148.0", history_mode)
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.turn("gpt-5.5-mini").respond(2000, 1000, 100)
+    return codex.history()
+
+
+def codex_both_records(history_mode: str) -> History:
+    """Return a thread of 0.153 or later: both records for each response, in either history mode."""
+    codex = Codex("0.169.0", history_mode, records=True)
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50, cache_writes=30)
+    thread.respond(2000, 1000, 100)
+    return codex.history()
+
+
+def codex_upgraded_in_the_middle() -> History:
+    """Return a paginated thread that a newer version went on with: token_usage_record from there on."""
+    codex = Codex("0.151.0", "paginated")
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.respond(1500, 900, 20)
+    codex.records = True
+    thread.respond(2000, 1000, 100)
+    thread.turn().respond(1000, 200, 50)
+    return codex.history()
+
+
+def codex_went_back_to_an_older_version() -> History:
+    """Return a thread whose last responses have no token_usage_record; one of them is as large as one that has."""
+    codex = Codex("0.153.0", records=True)
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    codex.records = False
+    thread.turn().respond(1000, 200, 50)
+    thread.respond(1200, 200, 50)
+    return codex.history()
+
+
+def codex_old_thread_resumed() -> History:
+    """Return a file that 0.44 began, without turn ids, and 0.169.0 resumed: it stays legacy and gets both records."""
+    codex = Codex("0.44.0", turn_ids=False)
+    thread = codex.thread("A").turn("gpt-5-codex")
+    thread.respond(1000, 200, 50)
+    thread.respond(2000, 1000, 100)
+    codex.records = codex.turn_ids = True
+    thread.turn().respond(123, 23, 10)
+    return codex.history()
+
+
+def codex_repeated_counts() -> History:
+    """Return a thread with token_counts that repeat the one before: no usage in a response, and new rate limits."""
+    codex = Codex("0.150.0")
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.count()
+    thread.count()
+    thread.respond(2000, 1000, 100)
+    thread.respond(2000, 1000, 100)  # a response of the same size is another response
+    thread.count()
+    return codex.history()
+
+
+def codex_unchanged_total() -> History:
+    """Return a thread in which the last usage changes and the running total does not."""
+    codex = Codex("0.147.0")
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.last = usage_of(900, 0, 77)
+    thread.count()
+    thread.respond(2000, 1000, 100)
+    return codex.history()
+
+
+def codex_compacted(*, records: bool) -> History:
+    """Return a thread that was compacted: a billed response, then an estimate in `total_tokens` alone."""
+    codex = Codex("0.169.0" if records else "0.148.0", "paginated", records=records)
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.turn().compact(30000, 20000, 700)
+    thread.turn().respond(9000, 0, 100)
+    return codex.history()
+
+
+def codex_estimate_first() -> History:
+    """Return a sub-agent whose file begins with the estimate of a compacted history, and one that overflowed."""
+    codex = Codex("0.148.0", "paginated")
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    child = parent.spawn("B", forked_from_id="A")
+    child.total = usage_of(900_000, 800_000, 5000)
+    child.estimate(9035)
+    child.turn().respond(9500, 9000, 40)
+    child.overflow()
+    child.respond(700, 0, 30)
+    return codex.history()
+
+
+def codex_search_on_the_server() -> History:
+    """Return a response whose last usage is the size of the context; its record and the running total have the bill."""
+    codex = Codex("0.170.0", "paginated", records=True)
+    thread = codex.thread("A").turn()
+    thread.respond(1000, 200, 50)
+    thread.respond(50_000, 40_000, 60, size=1300)
+    thread.respond(1500, 1300, 20)
+    return codex.history()
+
+
+def codex_fork(*, records: bool) -> History:
+    """Return a thread and its fork, which copied it; both went on."""
+    codex = Codex("0.169.0" if records else "0.145.0", records=records)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(2000, 1000, 100)
+    child = parent.fork("B")
+    child.turn().respond(3000, 2500, 30)
+    parent.turn().respond(3100, 2500, 31)
+    return codex.history()
+
+
+def codex_fork_of_a_fork(*, meta: bool, records: bool) -> History:
+    """Return a fork of a fork, with or without the copied session_metas."""
+    codex = Codex("0.169.0" if records else "0.142.0", records=records)
+    first = codex.thread("A").turn()
+    first.respond(1000, 200, 50)
+    second = first.fork("B", meta=meta)
+    second.turn().respond(2000, 1000, 100)
+    third = second.fork("C", meta=meta)
+    third.turn().respond(3000, 2000, 150)
+    first.turn().respond(1700, 1000, 15)
+    return codex.history()
+
+
+def codex_fork_without_its_parent() -> History:
+    """Return two forks of a thread whose file is gone: what both copied was billed once."""
+    codex = Codex("0.145.0")
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(2000, 1000, 100)
+    children = [parent.fork(name) for name in "BC"]
+    for child in children:
+        child.turn().respond(3000, 2500, 30)
+    codex.threads.remove(parent)
+    history = codex.history()
+    copies = [line for line in children[0].lines if line["payload"].get("type") == "token_count"]
+    moved = [one._replace(session_id="B", timestamp=copies[at]["timestamp"]) for at, one in enumerate(history.bill[:2])]
+    return history._replace(bill=moved + history.bill[2:])
+
+
+def codex_forks_with_equal_turns() -> History:
+    """Return two forks whose own first responses, and so their totals, are equal."""
+    codex = Codex("0.145.0")
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    for name in "BC":
+        parent.fork(name).turn().respond(2000, 1000, 100)
+    return codex.history()
+
+
+def codex_paginated_fork(*, records: bool) -> History:
+    """Return a fork that names where its history ends instead of a copy. It first repeats the total that it took up."""
+    codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(2000, 1000, 100)
+    child = parent.refer("B")
+    parent.turn().respond(3000, 2500, 30)
+    child.turn().count()
+    child.respond(3000, 2500, 30)
+    grandchild = child.refer("C")
+    grandchild.turn().respond(4000, 3500, 40)
+    return codex.history()
+
+
+def codex_reverted(*, records: bool) -> History:
+    """Return a thread that was reverted to before its second turn: another file, of the same thread. All was billed."""
+    codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
+    before = codex.thread("A").turn()
+    before.respond(1000, 200, 50)
+    end = before.ordinal
+    before.turn().respond(2000, 1000, 100)
+    after = before.refer("A", end, name="A_2")
+    after.turn().count()
+    after.respond(2000, 1000, 100)
+    return codex.history()
+
+
+def codex_sub_agent_replays(*, turn_ids: bool) -> History:
+    """Return an old sub-agent, which names its parent in `source` alone and has its token_counts."""
+    codex = Codex("0.120.0", turn_ids=turn_ids)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(2000, 1000, 100)
+    source = parent.as_parent()["source"]
+    child = parent.fork("B", meta=False, forked_from_id=None, source=source)
+    child.turn().respond(3000, 2500, 30)
+    return codex.history()
+
+
+def codex_sub_agent_replays_later_turns() -> History:
+    """Return a sub-agent that has only the last turn of its parent."""
+    codex = Codex("0.143.0")
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.turn().respond(2000, 1000, 100)
+    parent.respond(2100, 1000, 110)
+    child = parent.fork("B", turns=1, **parent.as_parent())
+    child.turn().respond(3000, 2500, 30)
+    return codex.history()
+
+
+def codex_legacy_sub_agent_with_history() -> History:
+    """Return a sub-agent of 0.169.0 in the legacy mode: it has its parent's token_counts, without their records."""
+    codex = Codex("0.169.0", records=True)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(1100, 210, 51)
+    child = parent.fork("B", records=False, session_id="A", **parent.as_parent())
+    child.turn().respond(1300, 230, 53)
+    parent.respond(1400, 240, 54)
+    return codex.history()
+
+
+def codex_paginated_sub_agent_with_history() -> History:
+    """Return a sub-agent of 0.169.0 in the paginated mode: it has no usage of its parent's, and starts at zero."""
+    codex = Codex("0.169.0", "paginated", records=True)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    child = parent.fork("B", records=False, counts=False, session_id="A", **parent.as_parent())
+    child.turn().respond(1000, 200, 50)
+    return codex.history()
+
+
+def codex_sub_agents_with_equal_totals(*, records: bool) -> History:
+    """Return sub-agents that start at zero, with equal responses; one is as large as its parent's first."""
+    codex = Codex("0.169.0" if records else "0.145.0", "paginated", records=records)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    for name in "BC":
+        parent.spawn(name, forked_from_id="A").turn().respond(2000, 1000, 100)
+    parent.spawn("D").turn().respond(1000, 200, 50)
+    return codex.history()
+
+
+def codex_fork_migrated() -> History:
+    """Return an old thread and its fork after `codex migrate-rollouts`: invented turn ids, no copied session_meta."""
+    codex = Codex("0.144.0", "paginated", turn_ids=False)
+    parent = codex.thread("A").turn()
+    parent.respond(1000, 200, 50)
+    parent.respond(2000, 1000, 100)
+    child = parent.fork("B", meta=False)
+    for thread in (parent, child):
+        thread.lines[1:1] = [
+            {**thread.lines[0], "type": "event_msg", "payload": {"type": "task_started", "turn_id": "rollout-2"}}
+        ]
+    codex.turn_ids = True
+    child.turn().respond(3000, 2500, 30)
+    return codex.history()
+
+
+def codex_compacted_record_alone() -> History:
+    """Return a sub-agent after a migration that kept what follows its compaction: the record's copy is all there is."""
+    codex = Codex("0.162.0", "paginated", records=True)
+    thread = codex.thread("A").turn()
+    thread.compact(30000, 20000, 700)
+    thread.turn().respond(9000, 0, 100)
+    kinds = [line["type"] for line in thread.lines]
+    kept = kinds.index("compacted")
+    compacted, context = thread.lines[kept], thread.lines[kinds.index("turn_context")]
+    thread.lines[1:] = [context, *thread.lines[kept:]]
+    history = codex.history()
+    return history._replace(bill=[history.bill[0]._replace(timestamp=compacted["timestamp"]), *history.bill[1:]])
+
+
+HISTORIES: dict[str, Callable[[], History]] = {
+    "codex, counts only, paginated": lambda: codex_counts_only("paginated"),
+    "codex, counts only, legacy": lambda: codex_counts_only("legacy"),
+    "codex, both records, paginated": lambda: codex_both_records("paginated"),
+    "codex, both records, legacy": lambda: codex_both_records("legacy"),
+    "codex, upgraded in the middle": codex_upgraded_in_the_middle,
+    "codex, back to an older version": codex_went_back_to_an_older_version,
+    "codex, old thread resumed": codex_old_thread_resumed,
+    "codex, repeated counts": codex_repeated_counts,
+    "codex, unchanged total": codex_unchanged_total,
+    "codex, compacted": lambda: codex_compacted(records=False),
+    "codex, compacted, with records": lambda: codex_compacted(records=True),
+    "codex, estimate first": codex_estimate_first,
+    "codex, search on the server": codex_search_on_the_server,
+    "codex, fork": lambda: codex_fork(records=False),
+    "codex, fork, with records": lambda: codex_fork(records=True),
+    "codex, fork of a fork": lambda: codex_fork_of_a_fork(meta=True, records=False),
+    "codex, fork of a fork, with records": lambda: codex_fork_of_a_fork(meta=True, records=True),
+    "codex, fork of a fork, no copied meta": lambda: codex_fork_of_a_fork(meta=False, records=False),
+    "codex, fork of a fork, no copied meta, with records": lambda: codex_fork_of_a_fork(meta=False, records=True),
+    "codex, fork without its parent": codex_fork_without_its_parent,
+    "codex, forks with equal turns": codex_forks_with_equal_turns,
+    "codex, paginated fork": lambda: codex_paginated_fork(records=False),
+    "codex, paginated fork, with records": lambda: codex_paginated_fork(records=True),
+    "codex, reverted": lambda: codex_reverted(records=False),
+    "codex, reverted, with records": lambda: codex_reverted(records=True),
+    "codex, sub-agent replays": lambda: codex_sub_agent_replays(turn_ids=True),
+    "codex, sub-agent replays, no turn ids": lambda: codex_sub_agent_replays(turn_ids=False),
+    "codex, sub-agent replays later turns": codex_sub_agent_replays_later_turns,
+    "codex, legacy sub-agent with history": codex_legacy_sub_agent_with_history,
+    "codex, paginated sub-agent with history": codex_paginated_sub_agent_with_history,
+    "codex, sub-agents with equal totals": lambda: codex_sub_agents_with_equal_totals(records=False),
+    "codex, sub-agents with equal totals, with records": lambda: codex_sub_agents_with_equal_totals(records=True),
+    "codex, fork migrated": codex_fork_migrated,
+    "codex, compacted record alone": codex_compacted_record_alone,
+}

@@ -1,0 +1,59 @@
+"""The oracle of token usage, against the bills of histories that are made as the hosts write them."""
+
+import pytest
+from support.corpora import transcript_paths
+from support.oracles.host_usage import Response, responses
+from support.usage_histories import HISTORIES
+
+
+def counted(host, files, folder):
+    """Return the responses that the oracle finds in files with the given names and texts."""
+    paths = [folder / name for name in files]
+    for path, text in zip(paths, files.values(), strict=True):
+        path.write_text(text, encoding="utf-8")
+    return responses(host, paths)
+
+
+def in_order(found):
+    """Return responses in an order of their own."""
+    return sorted(found, key=repr)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_each_history_gives_its_bill(name, tmp_path):
+    history = HISTORIES[name]()
+    assert in_order(counted(history.host, history.files, tmp_path)) == in_order(history.bill)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_the_order_of_the_files_does_not_matter(name, tmp_path):
+    history = HISTORIES[name]()
+    turned = dict(reversed(history.files.items()))
+    assert in_order(counted(history.host, turned, tmp_path)) == in_order(history.bill)
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_second_copy_of_each_file_adds_nothing(name, tmp_path):
+    history = HISTORIES[name]()
+    twice = history.files | {f"archived-{name}": text for name, text in history.files.items()}
+    assert in_order(counted(history.host, twice, tmp_path)) == in_order(history.bill)
+
+
+def test_broken_lines_are_passed_over(tmp_path):
+    history = HISTORIES["codex, counts only, legacy"]()
+    torn = {name: f'[]\n{{"type": "sess\n{text}{{"type"' for name, text in history.files.items()}
+    assert in_order(counted("codex", torn, tmp_path)) == in_order(history.bill)
+
+
+@pytest.mark.parametrize("host", ["codex"])
+def test_other_hosts_transcripts_have_no_usage_of_this_host(host):
+    paths = transcript_paths()
+    assert paths
+    assert responses(host, paths) == []
+
+
+def test_a_bill_is_made_of_whole_rows():
+    for make in HISTORIES.values():
+        bill = make().bill
+        assert bill
+        assert all(isinstance(row, Response) and row.model and row.session_id and row.timestamp for row in bill)
