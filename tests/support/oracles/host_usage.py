@@ -75,7 +75,7 @@ def number(value: object) -> int:
 # event_msg token_count (all versions). The thread's running total, and the last usage. TokenUsageInfo in
 # codex-rs/protocol/src/protocol.rs: append_last_usage adds a response to the total and makes it the last usage. Other
 # events write one without a response. A response without usage and new rate limits repeat the same pair. After a
-# compaction (Session::recompute_token_usage) the last usage is an estimate in `total_tokens` alone, and the total stays.
+# compaction (Session::recompute_token_usage) the last usage is an estimate, in `total_tokens` alone; the total stays.
 # After an overflow (fill_to_context_window) both have `total_tokens` alone.
 #
 # A thread's total begins at zero, or where its copied history ended: Session::record_initial_history takes up the last
