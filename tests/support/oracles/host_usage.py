@@ -100,7 +100,7 @@ class Count(NamedTuple):
 
 
 class Rollout:
-    """One file of Codex, and what its records say about its thread."""
+    """One file of Codex, and what its records hold about its thread."""
 
     def __init__(self, path: Path):
         self.records = records_of(path)
@@ -168,8 +168,8 @@ def recorded(rollouts: list[Rollout]) -> list[Response]:
     """Return each response that has a token_usage_record.
 
     A copy keeps the ids and the running total of its thread. The total is part of the key because a provider may use an
-    id twice. The record in its own thread's file says when the response was; a `compacted` record's copy counts only if
-    the record itself is nowhere (migrate-rollouts keeps of a sub-agent only what follows the last compaction).
+    id twice. The record in its own thread's file has the time of the response. A `compacted` record's copy counts only
+    if the record itself is nowhere (migrate-rollouts keeps of a sub-agent only what follows the last compaction).
     """
     best: dict[tuple, tuple[tuple, Response]] = {}
     for rollout in rollouts:
@@ -258,8 +258,8 @@ def copied_counts(rollout: Rollout, source: Rollout) -> int:
     """Return how many of the first token_counts of a file are copies of another file's.
 
     A copy has the same running total and the same last usage, at a new time, in the same order without a gap, from
-    the beginning or from a later turn on (spawn.rs: `fork_turns`; a compaction). The turn ids say where a thread's own
-    turns begin; old versions wrote none.
+    the beginning or from a later turn on (spawn.rs: `fork_turns`; a compaction). A thread's own
+    turns begin at the first turn id that the other file does not have; old versions wrote none.
     """
     stop = rollout.first_own_record(source.models, same_thread=rollout.id == source.id)
     mine = [count[1:] for count in rollout.counts if count.at < stop]
