@@ -255,7 +255,7 @@ def sources(rollout: Rollout, rollouts: list[Rollout]) -> list[Rollout]:
 
 
 def copied_counts(rollout: Rollout, source: Rollout) -> int:
-    """Return how many of the first token_counts of a file are copies of another file's.
+    """Return how many of the first token_counts of a file were copied from another file.
 
     A copy has the same running total and the same last usage, at a new time, in the same order without a gap, from
     the beginning or from a later turn on (spawn.rs: `fork_turns`; a compaction). A thread's own
