@@ -262,7 +262,7 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
         ("idle", ".claude/idle-loop.local.md", 0, "larger than 4 MiB"),
         ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MiB"),
         ("memory", ".claude/memory/memory-config.json", 2, "[DECISION] We chose A"),
-        ("memory", ".claude/.stop_hook_active", 0, "larger than 16 MiB"),
+        ("memory", ".claude/.stop_hook_active", 2, "[DECISION] We chose A"),
     ],
 )
 def test_a_file_without_an_end_in_a_project_is_not_read(project, machine, path, code, words):

@@ -1,6 +1,5 @@
 """The memory machine as the host meets it: the whole process, its flag, its mark."""
 
-import errno
 import json
 import os
 import re
@@ -10,7 +9,7 @@ import time
 import pytest
 from support.host import MEMORABLE, SANITIZER, assistant
 
-from tailhook.hook.memory import Flag
+from tailhook.hook.memory import fingerprint_of
 
 FLAG = ".claude/.stop_hook_active"
 
@@ -359,39 +358,134 @@ def test_another_sessions_flag_is_neither_obeyed_nor_deleted(memory):
     assert flag(memory).read_text() == before
 
 
-def test_a_flag_that_is_a_link_is_not_followed_and_the_agent_may_stop(memory):
-    target = memory.home / "target"
-    flag(memory).parent.mkdir()
-    flag(memory).symlink_to(target)
+def mark_of(project, session="mine"):
+    return project.home / f".local/state/tailhook/{fingerprint_of(session.encode()):016x}.memory"
+
+
+def put_flag(text, age=0.0):
+    """Return what leaves a project's flag with this text and age in seconds."""
+
+    def put(project):
+        flag(project).parent.mkdir(exist_ok=True)
+        flag(project).write_text(text)
+        os.utime(flag(project), (time.time() - age,) * 2)
+
+    return put
+
+
+def put_link(project):
+    flag(project).parent.mkdir()
+    flag(project).symlink_to(project.home / "target")
+
+
+IN_PROJECT = {
+    "nothing": lambda project: None,
+    "another session's flag": put_flag("1760000000.000\nother\n"),
+    "another session's flag of 30 days": put_flag("1760000000.000\nother\n", 30 * 86400),
+    "another session's flag of the future": put_flag("1760000000.000\nother\n", -86400),
+    "this session's stale flag": put_flag("1760000000.000\nmine\n", 301),
+    "a flag without a session, stale": put_flag("1760000000.000\n", 301),
+    "an empty flag, stale": put_flag("", 301),
+    "a flag that is a link": put_link,
+    "a flag that is a folder": lambda project: flag(project).mkdir(parents=True),
+    "a large flag": put_flag("x" * (17 << 20)),
+    "a file in place of the flag's folder": lambda project: (project.folder / ".claude").write_text("a file"),
+    "a link in place of the flag's folder": lambda project: (project.folder / ".claude").symlink_to(project.home),
+}
+
+
+def take_turn(project, session, words, number, knows_turn=True):
+    """Return how often a turn is blocked whose agent answers each report with a list of what it saved."""
+    transcript = project.home / f"{session}.jsonl"
+    blocks = 0
+    while blocks < 5:
+        with transcript.open("a") as out:
+            out.write(json.dumps(assistant(words, id=f"{number}-{blocks}")) + "\n")
+        active = {"stop_hook_active": blocks > 0 if knows_turn else None}
+        stop = project.stop(words, session_id=session, transcript_path=str(transcript), **active)
+        if stop.exit_code == 0:
+            return blocks
+        blocks += 1
+        feedback = user(f"Stop hook feedback:\n{stop.answer['reason']}", isMeta=True)
+        words = f"Saved both memories ({number}, {blocks}):\n- {MEMORABLE.replace(chr(10), f'{chr(10)}- ')}"
+        with transcript.open("a") as out:
+            out.write(json.dumps(feedback) + "\n")
+    return blocks
+
+
+@pytest.mark.parametrize("knows_turn", [True, False], ids=["stop_hook_active", "without"])
+@pytest.mark.parametrize("lies", IN_PROJECT.values(), ids=IN_PROJECT)
+def test_a_turn_is_blocked_at_most_once_whatever_lies_in_the_project(memory, lies, knows_turn):
+    lies(memory)
+    assert take_turn(memory, "mine", MEMORABLE, 1, knows_turn) == 1
+    assert [take_turn(memory, "mine", "You are welcome.", number, knows_turn) for number in (2, 3, 4)] == [0, 0, 0]
+
+
+def test_a_session_whose_person_left_after_the_block_traps_no_other_session(memory):
+    assert reported(memory.stop("ok", session_id="left"))
+    assert take_turn(memory, "mine", MEMORABLE, 1) == 1
+    assert [take_turn(memory, "mine", "You are welcome.", number) for number in (2, 3)] == [0, 0]
+    assert flag(memory).read_text().splitlines()[1] == "left"
+
+
+def test_sessions_of_one_project_that_take_turns_are_each_blocked_once(memory):
+    for number in range(2):
+        turns = [take_turn(memory, session, f"{MEMORABLE} {number}", number) for session in ("a", "b", "c")]
+        assert turns == [1, 1, 1]
+
+
+def test_what_the_agent_saved_after_a_report_is_not_reported_at_the_next_turn(memory):
+    assert take_turn(memory, "mine", MEMORABLE, 1) == 1
+    assert take_turn(memory, "mine", "You are welcome.", 2) == 0
+    assert take_turn(memory, "mine", "decided, because\n\n\nchose over", 3) == 1
+
+
+def test_the_flag_that_names_the_session_is_enough_to_make_what_was_said_old(memory):
+    put_flag(f"{time.time()}\nmine\n")(memory)
     assert memory.stop("ok").allowed
-    assert not target.exists()
+    assert not flag(memory).exists()
+    assert memory.stop("Fine.").allowed
 
 
-def test_if_no_flag_can_be_made_the_agent_may_stop(memory):
+def test_a_turn_that_another_machine_blocked_loses_nothing(memory):
+    assert memory.stop("ok", stop_hook_active=True).allowed
+    assert reported(memory.stop("ok"))
+
+
+def test_a_stale_flag_of_an_earlier_turn_loses_nothing_in_a_turn_that_another_machine_blocked(memory):
+    assert reported(memory.stop("ok"))
+    mark = json.loads(mark_of(memory).read_text())
+    mark_of(memory).write_text(json.dumps({**mark, "blocked": mark["blocked"] - 301}))
+    flag(memory).unlink()
+    assert memory.stop("Fine.").allowed
+    memory.write(assistant("decided, because\n\n\nchose over", id="m3"))
+    assert memory.stop("ok", stop_hook_active=True).allowed
+    assert memory.stop("ok").exit_code == 2
+
+
+def test_a_link_in_place_of_the_flag_is_neither_followed_nor_replaced(memory):
+    put_link(memory)
+    assert reported(memory.stop("ok"))
+    assert flag(memory).is_symlink()
+    assert not (memory.home / "target").exists()
+
+
+def test_if_neither_flag_can_be_made_the_agent_may_stop(memory):
     (memory.folder / ".claude").write_text("a file")
-    assert memory.stop("ok").allowed
+    memory.env["XDG_STATE_HOME"] = str(memory.home / "state")
+    (memory.home / "state").write_text("a file")
+    assert memory.stop("ok").exit_code == 0
 
 
-def test_a_flag_that_cannot_be_written_is_named_in_the_error(memory, monkeypatch):
-    def replace(name, data, folder):
-        raise OSError(errno.ENOSPC, "No space left on device", name)
-
-    monkeypatch.setattr("tailhook.hook.memory.replace_file", replace)
-    flag(memory).parent.mkdir()
-    with pytest.raises(OSError, match="No space") as raised:
-        Flag(str(memory.folder), "mine").make(0)
-    assert raised.value.filename == str(flag(memory))
-
-
-def test_a_flag_that_cannot_be_made_is_named_in_the_warning_and_in_the_log(memory):
-    flag(memory).mkdir(parents=True)
+def test_a_mark_that_cannot_be_written_is_named_in_the_warning_and_in_the_log(memory):
+    mark_of(memory).mkdir(parents=True, mode=0o700)
     memory.env["TAILHOOK_LOG"] = str(memory.home / "log")
     stop = memory.stop("ok")
     assert stop.allowed
-    saved, problem = "the state could not be saved", f"{flag(memory)}: Is a directory"
-    assert re.fullmatch(rf"tailhook: /\S+\.memory: {saved} \({problem}\)\. The agent may stop\.\n", stop.stderr)
+    saved, problem = "the state could not be saved", "Is a directory"
+    assert re.fullmatch(rf"tailhook: {mark_of(memory)}: {saved} \({problem}.*\)\. The agent may stop\.\n", stop.stderr)
     _, machine, outcome, why, _ = (memory.home / "log").read_text().split("\t")
-    assert (machine, outcome, why) == ("memory", "allow", f"{saved}: {problem}")
+    assert (machine, outcome, why.partition(": Is")[0]) == ("memory", "allow", saved)
 
 
 # ---- once per session --------------------------------------------------------
@@ -444,7 +538,7 @@ def test_sessions_without_an_id_are_distinguished_by_their_transcripts(memory):
 def test_a_transcript_that_was_overwritten_is_read_from_its_beginning(memory):
     memory.write(*(user("x" * 1000) for _ in range(5)))
     assert reported(memory.stop("ok"))
-    flag(memory).unlink()
+    assert memory.stop("ok").allowed  # by the session's own flag
     memory.transcript.write_text("")
     memory.write(assistant(MEMORABLE, id="new"))
     assert reported(memory.stop("ok"))

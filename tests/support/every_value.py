@@ -165,7 +165,7 @@ class Surroundings:
             "triage file": json.dumps(state).encode(),
             "transcript": json_lines(*records),
             "stop flag": b"1767312245.0\nanother session\n",
-            "memory mark": b'{"end":0,"said":0,"summarized":false}\n',
+            "memory mark": b'{"end":0,"said":0,"summarized":false,"blocked":0}\n',
             "git head": b"ref: refs/heads/main\n",
             "store index": b'{"offset":0,"witness":0,"topic_id":null,"newest_at":null}\n',
             "daemon argv": b"/bin/true\0x",

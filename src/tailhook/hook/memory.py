@@ -11,7 +11,6 @@ from tailhook.stores.atomic import (
     Lock,
     make_folder,
     open_folder,
-    private_file,
     read_file,
     remove_file,
     replace_file,
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
 FLAG_NAME = ".stop_hook_active"
-FLAG_EXISTS = 17  # EEXIST
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
+MAX_TIME_S = 1 << 53  # of a mark, in Unix seconds; a later one cannot be a time
 MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
 
 
@@ -40,9 +39,9 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
     if is_paused(event.payload):
         return Verdict("allow", "paused: a background task is running")
     flag = Flag(event.root, event.session_id)
-    if flag.lets_go(event.now):
-        return Verdict("allow", "this session got a report a moment ago")
-    mark = Mark(flag, event.session_id or event.transcript_path())
+    mark = Mark(event.session_id or event.transcript_path())
+    if why := blocked_before(event, flag, mark):
+        return Verdict("allow", why)
     try:
         session = Session(event, settings.max_messages, mark)
     except (OSError, ValueError) as error:
@@ -58,10 +57,33 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
         return verdict
 
     def save(verdict: "Verdict[bool]") -> None:
-        flag.make(event.now)  # before the mark: if the hook is killed between them, the session gets the report later
-        mark.make(session.end, session.said, mark.summarized or bool(verdict.change))
+        mark.save(session.end, session.said, mark.summarized or bool(verdict.change), event.now)
+        flag.make(event.now)
 
     return decide_and_save(mark, decide, save)
+
+
+def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
+    """Return why a stop is let go without a look at what was said, "" if it is not.
+
+    Uses up the project's flag and the session's own one. What was said until now, such as the agent's list of what it
+    saved, is then old: the mark moves to the transcript's end. It stays if another machine blocked the turn, or if the
+    flag is not certainly this session's: nothing was reported then.
+    """
+    in_turn = event.payload.get("stop_hook_active") is True
+    is_fresh, is_named = flag.take(event.now)
+    was_blocked = mark.blocked > 0
+    lets_go = in_turn or is_fresh or (was_blocked and event.now - mark.blocked < memory.FLAG_SECONDS)
+    try:
+        if lets_go and (was_blocked or is_named):
+            mark.move(event)
+        elif was_blocked and not lets_go:
+            mark.update(mark.end, mark.said)  # a stale flag does not concern later turns
+    except OSError:
+        pass  # the stop is let go all the same; a later one may report what was said
+    if in_turn:
+        return "this turn was blocked before (stop_hook_active)"
+    return "this session got a report a moment ago" if lets_go else ""
 
 
 def read_memory_config(root: str) -> object:
@@ -169,32 +191,38 @@ def fingerprint_of(words: bytes) -> int:
 
 
 class Mark:
-    """Records what was reported to a session, in a file of the private state folder.
+    """Records what was reported to a session, in a file of the private state folder. It holds the session's own flag.
 
     path: the file's path.
-    end: the size of the transcript at the last report, in bytes; 0 if there was no report.
-    said: a fingerprint of the newest message at the last report. The host may have written it to the transcript later.
+    end: the size of the transcript up to which everything is old, in bytes; 0 if there was no report.
+    said: a fingerprint of the newest message then. The host may have written it to the transcript later.
     summarized: whether its summary was reported.
+    blocked: when a stop was blocked, in Unix seconds; 0 if the next stop was let go since. This is the flag.
     is_outdated: whether another hook has made a report since this was read.
     """
 
-    def __init__(self, flag: "Flag", session: str) -> None:
+    def __init__(self, session: str) -> None:
         """Read the mark.
 
         session: the session's id, or another name for it.
         """
-        self.flag = flag
         self.name = f"{fingerprint_of(session.encode('utf-8', 'surrogatepass')):016x}.memory"
         self.path = f"{state_folder_path()}/{self.name}"
-        self.data = self.read()
         self.is_outdated = False
-        self.end, self.said, self.summarized = 0, 0, False
+        self.parse()
+
+    def parse(self) -> None:
+        """Read the file. If it cannot be read or is broken, the session got no report."""
+        self.data = self.read()
+        self.end, self.said, self.summarized, self.blocked = 0, 0, False, 0.0
         try:
             found = parse_json(self.data)
         except ValueError:
             return
         if isinstance(found, dict) and isinstance(found.get("end"), int) and isinstance(found.get("said"), int):
             self.end, self.said, self.summarized = found["end"], found["said"], found.get("summarized") is True
+            blocked = found.get("blocked")  # older versions did not write it
+            self.blocked = blocked if isinstance(blocked, (int, float)) and 0 < blocked < MAX_TIME_S else 0
 
     @classmethod
     def none(cls) -> "Mark":
@@ -211,72 +239,83 @@ class Mark:
             return b""
 
     def lock(self) -> Lock:
-        """Return the lock to hold until flag and mark are made; make the flag's folder. Raises OSError."""
-        return self.flag.lock()
+        """Return the lock to hold from `reload` until it is saved; each session has its own. Raises OSError."""
+        return Lock(f"{state_folder()}/{self.name}.lock")
 
     def reload(self) -> bool:
         """Look at the file again; return whether it had changed."""
         self.is_outdated = self.read() != self.data
         return self.is_outdated
 
-    def make(self, end: int, said: int, summarized: bool) -> None:
+    def save(self, end: int, said: int, summarized: bool, blocked: float) -> None:
         """Write it. Only under the lock. Raises OSError."""
-        fields = {"end": end, "said": said, "summarized": summarized}
+        fields = {"end": end, "said": said, "summarized": summarized, "blocked": blocked}
         replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
+
+    def update(self, end: int, said: int) -> None:
+        """Write it without the flag, under the lock. Raises OSError."""
+        with self.lock():
+            self.parse()
+            self.save(end, said, self.summarized, 0)
+
+    def move(self, event: "HookEvent") -> None:
+        """Make everything old that was said until now, and remove the flag. Raises OSError."""
+        try:
+            end = posix.stat(event.transcript_path()).st_size
+        except (OSError, ValueError):
+            end = self.end
+        self.update(end, fingerprint_of(event.last_text_block().encode("utf-8", "surrogatepass")))
 
 
 class Flag:
-    """The file `.claude/.stop_hook_active`: this session just got a report, and its next stop is allowed."""
+    """The file `.claude/.stop_hook_active`: a session of the project just got a report, and its next stop is allowed.
+
+    All sessions of a project share it, so each session's own flag, in its mark, decides too.
+    """
 
     def __init__(self, root: str, session_id: str) -> None:
         self.root = root
         self.session_id = session_id
 
-    def lets_go(self, now: float) -> bool:
-        """Return whether the flag is this session's and fresh. Removes it if it is this session's."""
+    def take(self, now: float) -> "tuple[bool, bool]":
+        """Return whether the flag is fresh, and whether it names this session. Remove it.
+
+        Another session's flag stays, and counts as none.
+        """
         try:
             folder = open_folder(self.root, ".claude")
         except OSError:
-            return False
+            return False, False
         try:
             changed = posix.stat(FLAG_NAME, dir_fd=folder, follow_symlinks=False).st_mtime
-            if not self.is_ours(folder):
-                return False
+            named = self.names_session(folder)
+            if named is False:
+                return False, False
             remove_file(FLAG_NAME, folder)
-            return now - changed < memory.FLAG_SECONDS
+            return now - changed < memory.FLAG_SECONDS, named is True
         except OSError:
-            return False
+            return False, False
         finally:
             posix.close(folder)
 
-    def is_ours(self, folder: int) -> bool:
-        """Return whether the flag names this session, or none. Raises OSError."""
+    def names_session(self, folder: int) -> bool | None:
+        """Return whether the flag names this session, None if it names none. Raises OSError."""
         lines = read_file(FLAG_NAME, folder).decode("utf-8", "replace").split("\n")
-        return len(lines) < 2 or lines[1] in ("", self.session_id)
-
-    def lock(self) -> Lock:
-        """Return the lock to hold while flag and mark are made; make the flag's folder. Raises OSError."""
-        make_folder(f"{self.root}/.claude")
-        folder = open_folder(self.root, ".claude")
-        try:
-            return Lock(private_file(folder, FLAG_NAME, ".lock"))
-        finally:
-            posix.close(folder)
+        return lines[1] == self.session_id if lines[1:] and lines[1] else None
 
     def make(self, now: float) -> None:
-        """Make the flag; another session's stays. Only under the lock.
-
-        Raises FileExistsError if this session's flag exists, otherwise OSError, with the flag's path.
-        """
-        folder = open_folder(self.root, ".claude")
+        """Make the flag if there is none: another session's stays. If it cannot be made, the mark's flag is enough."""
         try:
+            make_folder(f"{self.root}/.claude")
+            folder = open_folder(self.root, ".claude")
+        except OSError:
+            return
+        try:
+            posix.lstat(FLAG_NAME, dir_fd=folder)
+        except FileNotFoundError:
             try:
-                if self.is_ours(folder):
-                    raise FileExistsError(FLAG_EXISTS, "this session's flag exists")
-            except FileNotFoundError:
                 replace_file(FLAG_NAME, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
-        except OSError as error:
-            error.filename = f"{self.root}/.claude/{FLAG_NAME}"
-            raise
+            except OSError:
+                pass
         finally:
             posix.close(folder)
