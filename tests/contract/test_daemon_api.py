@@ -26,6 +26,7 @@ ROUTES = [
     ("POST", "/events"),
     ("GET", "/plates"),
     ("GET", "/plates/{session_id}"),
+    ("PATCH", "/plates/{session_id}"),
     ("DELETE", "/plates/{session_id}"),
     ("POST", "/plates/register"),
     ("POST", "/plates/stopped"),

@@ -118,6 +118,30 @@ def test_a_plate_is_deleted_once(daemon):
     assert (gone.status_code, gone.json()) == (404, {"error": "no such plate"})
 
 
+def test_a_hidden_plate_keeps_its_events_and_is_shown_again(daemon):
+    daemon.post("permission_asked", "hidden", event_id="asked", tool_name="Bash")
+    before = daemon.plates()["hidden"]
+    hidden = daemon.ask("PATCH", "/plates/hidden", json={"hidden": True}).json()
+    assert (hidden["hidden"], hidden["group"], hidden["status"]) == (True, "rest", "awaiting_approval")
+    assert daemon.plates()["hidden"] == hidden
+    assert [one["event_type"] for one in daemon.ask("GET", "/plates/hidden?events=9").json()["events"]] == [
+        "permission_asked"
+    ]
+    assert daemon.ask("PATCH", "/plates/hidden", json={"hidden": False}).json() == before
+
+
+@pytest.mark.parametrize("body", [{}, {"hidden": 1}, {"hidden": None}, {"hidden": True, "status": "idle"}, []])
+def test_a_plate_is_hidden_by_nothing_else(daemon, body):
+    daemon.post("stop", "stays")
+    assert daemon.ask("PATCH", "/plates/stays", json=body).status_code == 422
+    assert not daemon.plates()["stays"]["hidden"]
+
+
+def test_a_plate_that_is_missing_cannot_be_hidden(daemon):
+    missing = daemon.ask("PATCH", "/plates/missing", json={"hidden": True})
+    assert (missing.status_code, missing.json()) == (404, {"error": "no such plate"})
+
+
 def test_a_run_is_registered_and_stopped(daemon):
     plate = daemon.ask(
         "POST", "/plates/register", json={"project_path": "/run", "run_id": "r", "pid": os.getpid()}

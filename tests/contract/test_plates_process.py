@@ -92,6 +92,30 @@ def test_each_event_of_the_host_is_reported_as_what_it_is(plates, name, fields, 
     assert (event and event["event_type"]) == kind
 
 
+def test_a_stop_reports_how_many_agents_work_in_the_background(plates):
+    tasks = [
+        {"type": "subagent", "status": "running"},
+        {"type": "local_agent", "status": "pending"},
+        {"type": "workflow"},
+        {"type": "subagent", "status": "completed"},
+        {"type": "shell", "status": "running"},
+    ]
+    assert send(plates, hook_event_name="Stop", background_tasks=tasks)["background"] == 3
+    assert "background" not in send(plates, hook_event_name="UserPromptSubmit", background_tasks=tasks)
+    assert "background" not in send(plates, hook_event_name="Stop", background_tasks=tasks[3:])
+
+
+def test_the_project_is_the_hosts_and_the_agents_folder_is_another_field(plates):
+    plates.env["CLAUDE_PROJECT_DIR"] = "/work/project/"
+    event = send(plates, hook_event_name="PostToolUse", tool_name="Bash", cwd="/work/project/deep/sub")
+    assert (event["project_path"], event["folder"]) == ("/work/project", "/work/project/deep/sub")
+    event = send(plates, hook_event_name="PostToolUse", tool_name="Bash", cwd="/work/project")
+    assert (event["project_path"], event.get("folder")) == ("/work/project", None)
+    del plates.env["CLAUDE_PROJECT_DIR"]
+    event = send(plates, hook_event_name="PostToolUse", tool_name="Bash", cwd="/work/project/deep")
+    assert (event["project_path"], event.get("folder")) == ("/work/project/deep", None)
+
+
 SEED_NAMES = {
     "session-start": "session_start",
     "prompt-submit": "prompt_submit",

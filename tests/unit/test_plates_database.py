@@ -261,6 +261,8 @@ def test_the_api_shows_all_fields_of_a_plate(database):
     assert plate == {
         "session_id": "s",
         "project_path": "/p",
+        "folder": None,
+        "hidden": False,
         "transcript_path": "/t.jsonl",
         "git_branch": "main",
         "status": Status.RUNNING,

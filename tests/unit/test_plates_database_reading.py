@@ -1,12 +1,18 @@
 """What the database lists, deletes and forgets."""
 
+import threading
 import time
+from itertools import pairwise
 
+import pytest
 import sqlalchemy as sa
 from support.plate_reports import report
 
+from tailhook.machines.plates import Event, EventKind
 from tailhook.plates.db import Database, SpoolOffset
-from tailhook.plates.tables import events, metadata
+from tailhook.plates.rows import SLICE_ROWS, add_counts
+from tailhook.plates.schemas import unix_ms
+from tailhook.plates.tables import events, metadata, plates
 
 
 def test_plates_are_listed_newest_first_and_filtered(database):
@@ -50,6 +56,88 @@ def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(databa
     assert [event["event_id"] for event in database.events_of("s", 9)] == ["new"]
     assert database.get("s") == before
     assert database.gone == []
+
+
+class CountingLock:
+    """A lock that counts how often it was taken."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.taken = 0
+
+    def __enter__(self):
+        self.lock.acquire()
+        self.taken += 1
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def insert_events(database, number):
+    """Store events of the session `s` that were received long ago."""
+    row = {"session_id": "s", "event_type": "tool_call", "ts": 1, "received_at": 1}
+    with database.engine.begin() as tx:
+        tx.execute(sa.insert(events), [{**row, "event_id": f"old{one}"} for one in range(number)])
+        add_counts(tx, {"tool_call": number})
+
+
+@pytest.mark.parametrize("is_plate_old", [False, True])
+def test_the_retention_never_holds_the_lock_over_a_thousand_events(database, is_plate_old, monkeypatch):
+    database.record(report("stop"))
+    insert_events(database, 2 * SLICE_ROWS + 500)
+    if is_plate_old:
+        with database.engine.begin() as tx:
+            tx.execute(sa.update(plates).values(updated_at=1))
+            tx.execute(sa.update(events).values(received_at=unix_ms()))
+    database.writing = CountingLock()
+    left = [2 * SLICE_ROWS + 501]
+    monkeypatch.setattr(time, "sleep", lambda _: left.append(sum(database.event_counts().values())))
+    assert database.prune(days=1) == is_plate_old
+    assert [before - after for before, after in pairwise(left) if before != after] == (
+        [SLICE_ROWS, SLICE_ROWS, 501 if is_plate_old else 500]
+    )
+    assert database.writing.taken == len(left) - 1
+    assert database.event_counts() == ({} if is_plate_old else {"stop": 1})
+    assert len(database.all()) == (not is_plate_old)
+
+
+def test_the_retention_stops_between_two_slices_when_the_daemon_ends(database):
+    database.record(report("stop"))
+    insert_events(database, 2 * SLICE_ROWS)
+    asked = []
+    database.prune(1, lambda: asked.append(0) or len(asked) > 1)
+    assert database.event_counts() == {"stop": 1, "tool_call": SLICE_ROWS}
+
+
+@pytest.mark.parametrize("kind", ["SELECT event_id FROM events WHERE received_at < 5 LIMIT 1000"])
+def test_the_retention_finds_old_events_by_an_index(tmp_path, kind):
+    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    with database.engine.connect() as tx:
+        plan = " ".join(str(row) for row in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {kind}"))
+    assert "USING INDEX ix_events_received_at" in plan
+    database.close()
+
+
+def test_the_figures_of_the_status_read_no_event(database):
+    """After a few weeks, to count the events takes seconds."""
+    database.record(report("stop"))
+    database.record(report("coffee_break"))
+    statements = []
+    sa.event.listen(database.engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    assert database.event_counts() == {"stop": 1, "coffee_break": 1}
+    assert all("FROM event_counts" in statement for statement in statements)
+
+
+def test_the_numbers_of_events_are_those_that_are_stored_whatever_removes_them(database):
+    database.register("/p", "run")
+    database.close_sessions("run")  # an event that the daemon finds itself
+    database.register("/p", "other")  # takes the closed one's place, with its events
+    assert database.event_counts() == {}
+    database.record(report("session_start", run_id="other"))
+    database.apply(database.get("s"), Event(EventKind.TURN_ENDED))
+    assert database.event_counts() == {"session_start": 1, "turn_ended": 1}
+    database.delete("s")
+    assert database.event_counts() == {}
 
 
 def test_the_offset_of_a_spool_moves_with_its_event(database):

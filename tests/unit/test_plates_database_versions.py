@@ -35,9 +35,13 @@ def test_a_database_of_every_earlier_version_is_brought_to_the_newest_one_and_ba
         names = [name for name in row if name in before["plates"]]
         values = ", ".join(f":{name}" for name in names)
         connection.execute(sa.text(f"INSERT INTO plates ({', '.join(names)}) VALUES ({values})"), row)
+        event = {"event_id": "e", "session_id": "s", "event_type": "stop", "ts": 5, "received_at": 6}
+        connection.execute(sa.text(f"INSERT INTO events ({', '.join(event)}) VALUES (:{', :'.join(event)})"), event)
     database = Database(url)
     plate = database.get("s")
     assert (plate["since"], plate["tools"], plate["unprompted"], plate["owner"]) == (77, None, None, None)
+    assert (plate["folder"], plate["background"], plate["hidden_at"]) == (None, None, None)
+    assert database.event_counts() == {"stop": 1}
     database.record(ended("AskUserQuestion", "a"))
     assert status(database) == "running"
     database.close()

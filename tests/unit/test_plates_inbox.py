@@ -8,14 +8,18 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing, contextmanager
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 from support.host import Started
 
 from tailhook.plates.db import Database
-from tailhook.plates.inbox import Inbox
+from tailhook.plates.inbox import MAX_BATCH_LINES, Inbox
+from tailhook.plates.rows import insert_report
 from tailhook.stores import spool
 from tailhook.stores.processes import pid_namespace
 
@@ -144,13 +148,13 @@ def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
         refused.append(report.event_id)
         raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
 
-    refusing(inbox, monkeypatch, refuse)
+    refusing(monkeypatch, refuse)
     spool.append_record(event(0) + event(1))
     for _ in range(2 + 2):
         with pytest.raises(IntegrityError):
             inbox.ingest()
     assert (inbox.ingest(), inbox.lost) == (0, 2)
-    assert refused == ["e0"] * 3 + ["e1"] * 3
+    assert refused == ["e0"] + ["e0"] * 3 + ["e1"] * 3  # the first time together with others
 
 
 def test_text_that_no_database_keeps_is_made_fit(inbox):
@@ -315,23 +319,21 @@ def test_a_link_in_place_of_the_spool_is_not_followed(inbox, tmp_path):
 
 def test_a_failing_database_leaves_the_event_in_the_spool(inbox, monkeypatch):
     spool.append_record(event(1))
-    record = inbox.database.record
-    monkeypatch.setattr(inbox.database, "record", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left")))
-    with pytest.raises(OSError, match="No space"):
-        inbox.ingest()
-    monkeypatch.setattr(inbox.database, "record", record)
+    with monkeypatch.context() as patched:
+        refusing(patched, lambda _: (_ for _ in ()).throw(OSError(28, "No space left")))
+        with pytest.raises(OSError, match="No space"):
+            inbox.ingest()
     assert inbox.ingest() == 1
 
 
-def refusing(inbox, monkeypatch, refuse):
+def refusing(monkeypatch, refuse):
     """Call `refuse` with each report before it is stored; it may raise an error of the database."""
-    record = inbox.database.record
 
-    def refused(report, *where):
+    def refused(tx, report, owner):
         refuse(report)
-        return record(report, *where)
+        return insert_report(tx, report, owner)
 
-    monkeypatch.setattr(inbox.database, "record", refused)
+    monkeypatch.setattr("tailhook.plates.db.insert_report", refused)
 
 
 @pytest.mark.parametrize("error", [DatabaseError, InternalError, OperationalError, ProgrammingError])
@@ -342,7 +344,7 @@ def test_a_database_that_is_away_full_or_broken_loses_none(inbox, monkeypatch, e
         if broken:
             raise broken.pop()
 
-    refusing(inbox, monkeypatch, refuse)
+    refusing(monkeypatch, refuse)
     spool.append_record(event(0))
     for _ in range(9):
         with pytest.raises(error):
@@ -355,7 +357,7 @@ def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monke
         if report.event_id == "e1":
             raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
 
-    refusing(inbox, monkeypatch, refuse)
+    refusing(monkeypatch, refuse)
     spool.append_record(event(0) + event(1) + event(2))
     for _ in range(2):
         with pytest.raises(IntegrityError):
@@ -372,11 +374,92 @@ def test_one_that_gets_a_signal_stops_between_two_lines(inbox, monkeypatch):
     def stop(report):
         inbox.stopping = report.event_id == "e1"
 
-    refusing(inbox, monkeypatch, stop)
+    refusing(monkeypatch, stop)
     assert inbox.ingest() == 2
     inbox.stopping = False
     assert inbox.ingest() == 1
     assert known(inbox) == ["e0", "e1", "e2"]
+
+
+def count_transactions(database):
+    """Return a list that gets an item with each transaction that is committed."""
+    found = []
+    sa.event.listen(database.engine, "commit", found.append)
+    return found
+
+
+def test_a_backlog_is_taken_in_transactions_of_many_events(inbox):
+    numbers = range(2 * MAX_BATCH_LINES + 5)
+    spool.append_record(b"".join(event(number, session_id=f"s{number % 7}") for number in numbers))
+    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
+    transactions = count_transactions(inbox.database)
+    assert inbox.ingest() == len(numbers)
+    assert len(transactions) == 3
+    assert known(inbox) == [f"e{number}" for number in numbers]
+    assert inbox.database.event_counts() == {"tool_call": len(numbers)}
+
+
+def test_a_transaction_of_a_backlog_ends_after_a_twentieth_of_a_second(inbox):
+    spool.append_record(b"".join(map(event, range(40))))
+    clock = count()
+    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: next(clock) / 100)
+    transactions = count_transactions(inbox.database)
+    assert inbox.ingest() == 40
+    assert len(transactions) == 7  # six events each, and the last four
+    assert known(inbox) == [f"e{number}" for number in range(40)]
+
+
+def test_each_changed_session_of_a_transaction_is_published_once(inbox):
+    published = []
+    inbox.database.changed = lambda plate: published.append((plate["session_id"], plate["version"]))
+    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
+    spool.append_record(b"".join(event(number, session_id=f"s{number % 2}") for number in range(10)))
+    inbox.ingest()
+    assert published == [("s0", 5), ("s1", 5)]
+
+
+def test_the_number_of_waiting_events_is_published_while_a_backlog_is_taken(inbox):
+    published = []
+    inbox.notify_backlog = published.append
+    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
+    spool.append_record(b"".join(map(event, range(3 * MAX_BATCH_LINES))))
+    (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
+    spool.append_record(b"".join(map(event, range(1000, 1000 + MAX_BATCH_LINES))))
+    assert inbox.ingest() == 4 * MAX_BATCH_LINES
+    assert published == [3 * MAX_BATCH_LINES, 2 * MAX_BATCH_LINES, MAX_BATCH_LINES, 0]
+    spool.append_record(event(5000) + event(5001))
+    inbox.ingest()
+    assert published[4:] == []
+
+
+def test_a_refused_line_in_a_backlog_takes_no_other_with_it(inbox, monkeypatch):
+    def refuse(report):
+        if report.event_id == "e50":
+            raise IntegrityError("INSERT", {}, Exception("violates a constraint"))
+
+    refusing(monkeypatch, refuse)
+    spool.append_record(b"".join(map(event, range(100))) + b"{}\n")
+    for _ in range(2):
+        with pytest.raises(IntegrityError):
+            inbox.ingest()
+    assert inbox.ingest() == 49
+    assert known(inbox) == [f"e{number}" for number in range(100) if number != 50]
+    assert (inbox.lost, inbox.count_waiting_bytes()) == (2, 0)
+
+
+def test_a_daemon_that_is_killed_in_a_transaction_of_many_events_loses_and_doubles_none(inbox, monkeypatch):
+    def die(report):
+        if report.event_id == "e5":
+            killed()
+
+    spool.append_record(b"".join(map(event, range(10))))
+    with monkeypatch.context() as patched:
+        refusing(patched, die)
+        with pytest.raises(KeyboardInterrupt):
+            inbox.ingest()
+    assert known(inbox) == []
+    assert Inbox(inbox.folder, inbox.database).ingest() == 10
+    assert known(inbox) == [f"e{number}" for number in range(10)]
 
 
 def test_a_file_that_was_removed_gives_its_offset_to_no_other(inbox):
@@ -474,8 +557,7 @@ def test_a_file_that_was_full_is_read_once(inbox, monkeypatch):
     spool.append_record(event(1) + event(2))
     (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     reports = []
-    record = inbox.database.record
-    monkeypatch.setattr(inbox.database, "record", lambda *args: reports.append(args) or record(*args))
+    refusing(monkeypatch, reports.append)
     inbox.ingest()
     assert len(reports) == 2
 

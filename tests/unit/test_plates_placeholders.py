@@ -8,7 +8,7 @@ from tailhook.plates.db import Moment
 def test_a_session_takes_its_placeholders_place(database):
     placeholder = database.register("/p", "run", pid=77)
     assert (placeholder["session_id"], placeholder["status"]) == ("pending:/p", "starting")
-    database.record(report("session_start", run_id="run"))
+    database.record(report("session_start", run_id="run", ts=placeholder["created_at"] + 1))
     [plate] = database.all()
     assert (plate["session_id"], plate["pid"], plate["created_at"]) == ("s", 77, placeholder["created_at"])
     assert database.gone == ["pending:/p"]

@@ -57,14 +57,20 @@ def get_text(payload: "Payload", key: str) -> str:
 
 def is_paused(payload: "Payload") -> bool:
     """Return whether a background task of the payload will wake the agent again (a dev server will not)."""
+    return count_waking_tasks(payload) > 0
+
+
+def count_waking_tasks(payload: "Payload") -> int:
+    """Return how many background tasks of the payload will wake the agent again."""
     tasks = payload.get("background_tasks")
+    count = 0
     for task in tasks if isinstance(tasks, list) else ():
-        if not isinstance(task, dict) or task.get("status") not in (None, "running"):
+        if not isinstance(task, dict) or task.get("status") not in (None, "running", "pending"):
             continue
         kind = task.get("type")
         if isinstance(kind, str) and any(word in kind.lower() for word in WAKING_TASKS):
-            return True
-    return False
+            count += 1
+    return count
 
 
 # ---- where things are ----------------------------------------------------------

@@ -6,7 +6,7 @@ It reports only what a board needs: a tool's file or the first characters of its
 import posix
 
 from tailhook._core import write_json
-from tailhook.hook.payload import environment, get_text, working_folder
+from tailhook.hook.payload import count_waking_tasks, environment, folder_of, get_text, working_folder
 from tailhook.stores.atomic import SAFE
 from tailhook.stores.processes import pid_namespace, process_start, uptime_ms
 from tailhook.stores.spool import RUN_ID_VARIABLE, append_record, wake_daemon
@@ -70,13 +70,16 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         kind = "stop_blocked"
     pid, is_guess = host_process(event.parent)
     payload = event.payload
+    folder = working_folder(payload)
+    project = folder_of(b"CLAUDE_PROJECT_DIR") or folder
     fields = {
         "event_id": posix.urandom(16).hex(),
         "event_type": kind,
         "ts": int(event.now * 1000),
         "mono": uptime_ms(),
         "session_id": event.session_id,
-        "project_path": working_folder(payload),
+        "project_path": project,
+        "folder": folder if folder != project else "",
         "transcript_path": event.transcript_path(),
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
@@ -87,6 +90,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "error": error_of(payload),
         "source": get_text(payload, "source")[:MAX_REPORTED_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
+        "background": count_waking_tasks(payload) if kind == "stop" else 0,
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
         "pid_started": process_start(pid),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from sse_starlette import EventSourceResponse, ServerSentEvent
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
@@ -68,6 +68,14 @@ class Registration(BaseModel):
     user: Word | None = None
 
 
+class Hiding(BaseModel):
+    """Whether the boards show a session."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    hidden: StrictBool
+
+
 class Ending(BaseModel):
     """A process that ended, identified by one of the three fields."""
 
@@ -97,7 +105,7 @@ class Figures(BaseModel):
 class Hub:
     """Sends what changes to the listeners of /stream, and knows the names of all projects.
 
-    Everything here but `changed` and `removed` runs in the event loop's thread.
+    Everything here but `changed`, `removed` and `catching_up` runs in the event loop's thread.
     """
 
     def __init__(self) -> None:
@@ -106,6 +114,7 @@ class Hub:
         self.loop: asyncio.AbstractEventLoop | None = None
         self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
         self.changed_since: dict[object, set[str]] = {}  # sessions that changed since a `load` began, by that load
+        self.backlog = 0  # events that wait while the daemon catches up
 
     async def load(self, read: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
         """Read the projects' paths of all plates in the database, and forget other sessions.
@@ -138,6 +147,16 @@ class Hub:
         """Publish that a plate is gone. Can be called in any thread."""
         if self.loop:
             self.loop.call_soon_threadsafe(self.publish_removal, session_id)
+
+    def catching_up(self, waiting: int) -> None:
+        """Publish how many events wait while the daemon catches up, or 0 after that. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_backlog, waiting)
+
+    def publish_backlog(self, waiting: int) -> None:
+        """Send how many events wait."""
+        self.backlog = waiting
+        self.put(backlog_event(waiting))
 
     def publish_plate(self, plate: Plate) -> None:
         """Send a plate, and the names of other sessions if this plate changes them."""
@@ -176,6 +195,8 @@ class Hub:
             await self.is_loaded.wait()
             everything = await asyncio.to_thread(lambda: self.encode_all(database.all()))
             yield ServerSentEvent(everything, event="plates")
+            if self.backlog:
+                yield backlog_event(self.backlog)
             while queue in self.queues or not queue.empty():
                 item = await queue.get()
                 if item is None:
@@ -193,6 +214,11 @@ class Hub:
         return describe_plate(plate, self.names.name_of(plate["project_path"]))
 
 
+def backlog_event(waiting: int) -> ServerSentEvent:
+    """Return the event of the stream that shows how many events wait."""
+    return ServerSentEvent(encode({"events": waiting}), event="catching_up")
+
+
 def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     """Return the daemon's application."""
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
@@ -203,7 +229,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     app.include_router(report_routes(database, inbox, hub))
     app.include_router(plate_routes(database, inbox, hub))
     app.include_router(daemon_routes(database, inbox, hub))
-    app.add_api_route("/", board_page, include_in_schema=False)
+    app.add_api_route("/", board_page, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/web", StaticFiles(directory=WEB))
     return app
 
@@ -265,6 +291,14 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             "last_message": last_words(plate["transcript_path"] or "") if can_read else None,
         }
 
+    @router.patch("/plates/{session_id:path}", responses=missing)
+    def hide_plate(session_id: str, hiding: Hiding) -> PlateOut:
+        """Hide a plate from the boards until its next prompt, or show it again. Nothing is deleted."""
+        plate = database.hide(session_id, hiding.hidden)
+        if plate is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
+        return hub.describe(plate)
+
     @router.delete("/plates/{session_id:path}", responses=missing)
     def delete_plate(session_id: str) -> Done:
         """Remove a plate and its events."""
@@ -281,7 +315,8 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     async def stream() -> EventSourceResponse:
         """Send server-sent events: `plates` with all of them, then changes.
 
-        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session.
+        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session. `catching_up` has the
+        number of events that wait while the daemon has many to store, and then 0.
         """
         return EventSourceResponse(hub.listen(database), ping=PING_INTERVAL_S)
 

@@ -48,6 +48,9 @@ def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
 def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> Change:
     """Return what an event changes in its plate, which is not changed itself.
 
+    A session keeps the project in which it began, whatever folder its agent works in later. A person's prompt shows a
+    hidden session again.
+
     An event that is late, belongs to a sub-agent, or is about another tool than the one that is waited for, only fills
     empty columns and updates the open tools.
 
@@ -61,16 +64,25 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     is_late = precedes(report.ts, report.mono, plate["event_ts"], plate["event_mono"])
     is_admitted = admits(before.status, event)
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
-    is_moved = reaches or after.status is not before.status
     is_newest = is_admitted and not is_late
     is_own = not detail.agent_id
+    if event.kind is EventKind.TURN_ENDED and plate["background"]:
+        after, reaches = before, False  # the turn goes on when an agent in the background ends
+    is_moved = reaches or after.status is not before.status
     new = plate.copy()
+    new["created_at"] = min(plate["created_at"], report.ts)
+    if is_own and report.leads_to_a_prompt():
+        new["project_path"] = report.project_path
     has_facts = set_facts(new, report, only_empty=not (is_newest and is_own))
     if is_newest:
         set_process(new, report, event.kind)
         new["owner"] = owner
+        new["background"] = count_background_agents(plate, report, event)
     if is_newest and is_own:
-        new["project_path"] = report.project_path
+        here = report.folder or report.project_path
+        new["folder"] = None if here == new["project_path"] else here
+        if event.kind is EventKind.PROMPT_SUBMIT and not report.by_host:
+            new["hidden_at"] = None
         # Without an uptime, an event time in the future would make all later events look late.
         new["event_ts"] = report.ts if report.mono is not None else min(report.ts, now)
         new["event_mono"] = report.mono
@@ -80,8 +92,17 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         set_newest_event(new, report, event)
     if after != before:
         set_situation(new, after, report.ts, now)
-    is_changed = has_facts or is_newest or is_moved or after != before
+    is_changed = has_facts or is_newest or is_moved or new != plate
     return Change(new if is_changed else None, after.status.value if is_moved else None)
+
+
+def count_background_agents(plate: Plate, report: Report, event: Event) -> int | None:
+    """Return how many agents work in the background after the newest event of a session, or None."""
+    if event.kind is EventKind.SUBAGENT_STOP:
+        return max(0, (plate["background"] or 0) - 1) or None
+    if event.kind is EventKind.TURN_ENDED or report.agent_id:
+        return plate["background"]
+    return report.background if report.has_background_work() else None
 
 
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:

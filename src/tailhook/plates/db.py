@@ -1,13 +1,16 @@
 """Stores plates and their events in SQLite, or in PostgreSQL for a team of machines, through SQLAlchemy.
 
-Each event is one transaction. A plate is updated only if its `version` is still the one that was read, so a recovery
-never overwrites a newer event.
+Each event is one transaction; while more than one waits in the spool, a transaction takes several. A plate is updated
+only if its `version` is still the one that was read, so a recovery never overwrites a newer event.
 """
 
 import os
 import secrets
 import threading
-from collections.abc import Callable
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
@@ -18,6 +21,12 @@ from tailhook.plates.changes import set_situation, situation_of
 from tailhook.plates.rows import (
     PENDING,
     RacedError,
+    Slice,
+    Stored,
+    add_counts,
+    delete_old_events,
+    delete_old_plates,
+    delete_plates,
     empty_plate,
     find_plate,
     insert_report,
@@ -30,6 +39,7 @@ from tailhook.plates.tables import (
     EVENT_COLUMNS,
     SELECT_PLATES,
     Plate,
+    event_counts,
     events,
     migrate,
     open_engine,
@@ -49,6 +59,8 @@ FOUND_BY_DAEMON = [
 SELECT_OPEN = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value, plates.c.owner == sa.bindparam("owner"))
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 DAY_MS = 86_400_000
+MAX_TRANSACTION_S = 0.05  # in which events of a backlog are stored; other writers wait meanwhile
+PRUNE_PAUSE_S = 0.01  # between two transactions of the retention, in which events take their turn
 
 
 class SpoolOffset(NamedTuple):
@@ -71,6 +83,30 @@ class Moment(NamedTuple):
 
     ts: int
     mono: int | None
+
+
+class SpoolLine(NamedTuple):
+    """A line of the spool.
+
+    place: its position.
+    report: its event; None if it is not an event.
+    owner: the spool's id of the daemon that looks after the plate from now on, or None.
+    """
+
+    place: SpoolOffset | None
+    report: Report | None = None
+    owner: str | None = None
+
+
+class Batch(NamedTuple):
+    """What a transaction stored.
+
+    lines: how many lines, the first ones.
+    new: how many of their events were not stored before.
+    """
+
+    lines: int
+    new: int
 
 
 class Database:
@@ -108,22 +144,50 @@ class Database:
         place: the event's position in the spool. The offset moves in the same transaction.
         owner: the spool's id of the daemon that looks after the plate from now on, or None.
         """
+        return self.record_lines([SpoolLine(place, report, owner)]).new == 1
+
+    def record_lines(
+        self,
+        lines: Sequence[SpoolLine],
+        is_over: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> Batch:
+        """Store the events of lines of the spool and change their plates, in one transaction.
+
+        Takes as many lines as there is time for, at least one. The offset moves in the same transaction. Of each
+        changed plate, the newest state is published.
+
+        is_over: returns whether to stop before the next line.
+        clock: returns seconds.
+        """
         with self.writing:
             while True:
                 try:
                     with self.engine.begin() as tx:
-                        stored = insert_report(tx, report, owner)
-                        if place:
+                        end = clock() + MAX_TRANSACTION_S
+                        stored: list[Stored] = []
+                        counts: Counter[str] = Counter()
+                        for line in lines:
+                            if stored and (is_over() or clock() > end):
+                                break
+                            found = insert_report(tx, line.report, line.owner) if line.report else Stored()
+                            if line.report and found.is_new:
+                                counts[line.report.event_type] += 1
+                            stored.append(found)
+                        if place := lines[len(stored) - 1].place:
                             move_offset(tx, place)
-                        self.notify(tx, stored.gone, stored.plate["session_id"] if stored.plate else "")
+                        gone = [one.gone for one in stored if one.gone]
+                        changed = {one.plate["session_id"]: one.plate for one in stored if one.plate}
+                        self.notify(tx, *gone, *changed)
+                        add_counts(tx, counts)
                     break
                 except RacedError:
                     continue
-            if stored.gone:
-                self.removed(stored.gone)
-            if stored.plate:
-                self.changed(stored.plate)
-        return stored.is_new
+            for session_id in gone:
+                self.removed(session_id)
+            for plate in changed.values():
+                self.changed(plate)
+        return Batch(len(stored), counts.total())
 
     def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
         """Apply an event that the daemon made to a plate. Returns False if the plate changed since it was read.
@@ -159,16 +223,33 @@ class Database:
                     set_situation(new, after, at.ts, now)
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False
+                    new["background"] = None
                     if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
                         new["event_ts"], new["event_mono"] = at
                     else:
                         new["error"] = None
                     changed = update(tx, new, now)
                     self.notify(tx, plate["session_id"])
+                    add_counts(tx, {event.kind.value: 1})
                 self.changed(changed)
         except RacedError:
             return False
         return True
+
+    def hide(self, session_id: str, is_hidden: bool) -> Plate | None:
+        """Hide a plate from the boards until its next prompt, or show it again. Returns it, or None if it is missing.
+
+        The session has no event by that, so its age and its place in the lists of all plates stay.
+        """
+        values = {"hidden_at": unix_ms() if is_hidden else None, "version": plates.c.version + 1}
+        with self.writing:
+            with self.engine.begin() as tx:
+                tx.execute(sa.update(plates).where(plates.c.session_id == session_id).values(values))
+                plate = find_plate(tx, session_id)
+                self.notify(tx, session_id)
+            if plate:
+                self.changed(plate)
+        return plate
 
     def confirm_process(self, plate: Plate, started: float) -> None:
         """Mark the plate's process id as confirmed and store when the process started."""
@@ -292,13 +373,9 @@ class Database:
 
     def event_counts(self) -> dict[str, int]:
         """Return how many events of each type are stored."""
-        counts: dict[str, int] = {}
+        query = sa.select(event_counts.c.event_type, event_counts.c.count).where(event_counts.c.count > 0)
         with self.engine.connect() as tx:
-            for table in (events, unknown_events):
-                query = sa.select(table.c.event_type, sa.func.count()).group_by(table.c.event_type)
-                for kind, count in tx.execute(query):
-                    counts[kind] = counts.get(kind, 0) + int(count)
-        return counts
+            return {kind: int(count) for kind, count in tx.execute(query)}
 
     def lags(self, limit: int) -> list[int]:
         """Return the milliseconds between the hook's clock and the database, for the last reported events."""
@@ -312,28 +389,38 @@ class Database:
         """Remove a plate and its events."""
         with self.writing:
             with self.engine.begin() as tx:
-                was_there = bool(tx.execute(sa.delete(plates).where(plates.c.session_id == session_id)).rowcount)
+                was_there = bool(delete_plates(tx, [session_id]))
                 self.notify(tx, session_id)
             if was_there:
                 self.removed(session_id)
         return was_there
 
-    def prune(self, days: float) -> int:
+    def prune(self, days: float, is_over: Callable[[], bool] = lambda: False) -> int:
         """Remove the plates that have not changed for so many days, and all events that are older.
 
-        Returns how many plates were removed.
+        Each transaction removes a slice, so that events are stored meanwhile. Returns how many plates were removed.
+
+        is_over: returns whether to stop before the next slice.
         """
         before = unix_ms() - int(days * DAY_MS)
-        with self.writing:
-            with self.engine.begin() as tx:
-                query = sa.delete(plates).where(plates.c.updated_at < before).returning(plates.c.session_id)
-                gone = list(tx.execute(query).scalars())
-                for table in (events, unknown_events):
-                    tx.execute(sa.delete(table).where(table.c.received_at < before))
-                self.notify(tx, *gone)
-            for session_id in gone:
-                self.removed(session_id)
-        return len(gone)
+        slices: list[Callable[[Connection], Slice]] = [
+            partial(delete_old_events, table=events, before=before),
+            partial(delete_old_events, table=unknown_events, before=before),
+            partial(delete_old_plates, before=before),
+        ]
+        count = 0
+        for remove in slices:
+            has_more = True
+            while has_more and not is_over():
+                with self.writing:
+                    with self.engine.begin() as tx:
+                        gone, has_more = remove(tx)
+                        self.notify(tx, *gone)
+                    for session_id in gone:
+                        self.removed(session_id)
+                count += len(gone)
+                time.sleep(PRUNE_PAUSE_S if has_more else 0)
+        return count
 
     # ---- other daemons on the same database ----
 

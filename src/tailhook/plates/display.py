@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from tailhook._core import iso_time
 from tailhook.machines.plates import EventKind, Status
-from tailhook.plates.fields import EventOut, GroupOut, PlateFields, PlateOut, StatusesOut, StatusOut
+from tailhook.plates.fields import BoardGroup, EventOut, GroupOut, PlateFields, PlateOut, StatusesOut, StatusOut
 from tailhook.plates.schemas import MAX_TIME_MS, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
 
@@ -62,12 +62,13 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "updated_at": format_ms(plate["updated_at"]),
         "since": format_ms(plate["since"]),
         "name": name,
-        "group": status["group"],
+        "group": group_of(plate),
         "rank": rank_of(plate),
         "symbol": status["symbol"],
         "status_words": status["words"],
         "tone": status["tone"],
         "detail": "" if status["status"] is Status.CLOSED else plate["error"] or plate["last_tool"] or "",
+        "hidden": plate["hidden_at"] is not None,
         "search": search_text(plate),
     }
 
@@ -107,6 +108,11 @@ def encode(answer: object) -> str:
     return json.dumps(answer, default=lambda status: status.value)
 
 
+def group_of(plate: Plate) -> BoardGroup:
+    """Return the group of the boards in which a plate stands. A hidden one asks for nothing."""
+    return "rest" if plate["hidden_at"] is not None else STATUSES[Status(plate["status"])]["group"]
+
+
 def rank_of(plate: Plate) -> str:
     """Return the text by which the boards sort: it is ASCII, and the smallest comes first.
 
@@ -114,7 +120,7 @@ def rank_of(plate: Plate) -> str:
     their projects' names and of their creation, so that they keep their places whatever they do. Of the rest, the one
     whose status changed last comes first.
     """
-    group = STATUSES[Status(plate["status"])]["group"]
+    group = group_of(plate)
     time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]
     name = project_folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "running" else ""
     parts = (
@@ -132,6 +138,7 @@ def search_text(plate: Plate) -> str:
     words = STATUSES[Status(plate["status"])]["words"]
     fields = (
         plate["project_path"],
+        plate["folder"],
         plate["git_branch"],
         words,
         plate["last_tool"],

@@ -22,12 +22,15 @@ Fact = Annotated[str | None, IS_FACT]  # a column that an event sets if its repo
 class PlateFields(TypedDict):
     """What the database and the boards know about a session.
 
+    project_path: the folder in which the session began.
+    folder: the one in which the agent works now, if it is another.
     run_id: of the wrapper that runs it.
     pid: of the host's process. An answer does not have it while it is a guess.
     """
 
     session_id: Annotated[str, {"primary_key": True}]
     project_path: str
+    folder: str | None
     transcript_path: Fact
     git_branch: Fact
     last_event_type: str | None
@@ -44,11 +47,13 @@ class PlateOut(PlateFields):
     """A session. Times are in ISO 8601.
 
     since: when the event happened that last changed the status, by the clock of its host. Its age counts from here.
+    created_at: when the first event happened.
     name: the name of the project's folder; with its parent's if another project has the same name.
     group: the group of the board that it stands in.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
     detail: the error, or the last tool; "" for a closed session.
+    hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: what a filter searches, in small letters. Every word of the filter must occur in it.
     """
 
@@ -63,6 +68,7 @@ class PlateOut(PlateFields):
     status_words: str
     tone: Tone
     detail: str
+    hidden: bool
     search: str
 
 

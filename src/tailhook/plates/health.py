@@ -187,6 +187,8 @@ class Health:
         if over and calls & look.pending:  # the person answered one of several questions
             return Event(EventKind.TOOL_CALL), over
         event = examine(status, last_event, look, now, self.first.setdefault(key_of(plate), look), calls)
+        if plate["background"] and event == Event(EventKind.TURN_ENDED):
+            return None, None  # the turn goes on when an agent in the background ends
         return event, None
 
     def look_at_agent(self, path: str, tool: OpenTool, look: Look | None) -> Look | None:

@@ -1,6 +1,6 @@
 """The daemon's side of the spool: it stores each event that the hooks appended in the database, once.
 
-The offset moves in the transaction of the event. A full file, which has another name, is removed when all of it is
+The offset moves in the transaction of its events. A full file, which has another name, is removed when all of it is
 stored and on the disk. A hook that wrote into it at that moment writes the event again.
 """
 
@@ -8,7 +8,8 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from tailhook._core import fingerprint
 from tailhook.plates import paths
-from tailhook.plates.db import Database, Moment, SpoolOffset
+from tailhook.plates.db import Batch, Database, Moment, SpoolLine, SpoolOffset
 from tailhook.plates.schemas import Report, RunEnd, scrub
 from tailhook.plates.tables import is_row_error
 from tailhook.stores.atomic import read_file, replace_file
@@ -28,6 +29,7 @@ log = logging.getLogger("tailhook.plates")
 LOOPBACK = ("127.0.0.1", "::1")  # addresses of this machine's own requests
 INGEST_BYTES = 1 << 20  # that are read at a time
 MAX_HEAD_BYTES = 4096  # of a file's first line, which identify the file
+MAX_BATCH_LINES = 200  # that one transaction takes
 MAX_ATTEMPTS = 3  # to store a line that the database refuses; not counted if it is unreachable, full or broken
 
 
@@ -42,17 +44,39 @@ class Origin(NamedTuple):
     owner: str | None
 
 
+class ParsedLine(NamedTuple):
+    """A line of the spool.
+
+    place: its position.
+    entry: what the database stores of it.
+    is_lost: whether the line should hold an event and does not.
+    run_end: the end of a wrapper's command, if the line reports one.
+    """
+
+    place: SpoolOffset
+    entry: SpoolLine
+    is_lost: bool = False
+    run_end: RunEnd | None = None
+
+
 class Inbox:
     """Reads the spool.
 
     folder: of the spool.
+    notify_backlog: called with the number of lines that wait, while they are more than one transaction takes, and with
+        0 after that.
     lost: how many lines were skipped because they are not events or the database refused them.
     stopping: set by another thread; then `ingest` returns before the next line.
     """
 
-    def __init__(self, folder: Path, database: Database) -> None:
+    def __init__(
+        self, folder: Path, database: Database, notify_backlog: Callable[[int], None] = lambda lines: None
+    ) -> None:
         self.folder = folder
         self.database = database
+        self.notify_backlog = notify_backlog
+        self.backlog = 0
+        self.alone = 0  # how many lines are stored one by one, because a transaction with them failed
         self.lost = 0
         self.stopping = False
         self.failures: list[SpoolOffset] = []
@@ -67,6 +91,10 @@ class Inbox:
     def count_waiting_bytes(self) -> int:
         """Return how many bytes are not stored yet."""
         return sum(max(0, file_size(path) - self.offset_of(path)) for path in self.files())
+
+    def count_waiting_lines(self) -> int:
+        """Return how many whole lines are not stored yet."""
+        return sum(count_whole_lines(path, self.offset_of(path)) for path in self.files())
 
     def is_drained(self) -> bool:
         """Return whether every whole line is stored."""
@@ -138,6 +166,7 @@ class Inbox:
                     self.database.forget_file(self.key(fd))
             finally:
                 os.close(fd)
+        self.show_backlog(0)
         return taken
 
     def ingest_file(self, fd: int) -> int:
@@ -147,30 +176,80 @@ class Inbox:
         if end > os.fstat(fd).st_size:
             end = 0  # it was emptied
         taken = 0
-        for line, end in read_lines(fd, end):  # noqa: B020 - read once
-            if self.stopping:
+        lines = (self.parse(line, SpoolOffset(key, end)) for line, end in read_lines(fd, end))
+        waiting: list[ParsedLine] = []
+        while not self.stopping:
+            waiting += islice(lines, max(0, (1 if self.alone else MAX_BATCH_LINES) - len(waiting)))
+            if not waiting:
                 break
-            place = SpoolOffset(key, end)
-            fields = parse_line(line)
-            try:
-                if fields.get("event_type") == RUN_ENDED:
-                    end_of_run = RunEnd.model_validate(fields)
-                    self.database.close_sessions(end_of_run.run_id, at=Moment(end_of_run.ts, end_of_run.mono))
-                else:
-                    origin = self.origin(fields)
-                    report = Report.model_validate({**fields, **origin.fields})
-                    taken += self.database.record(report, place, origin.owner)
-                    continue
-            except (ValueError, DataError):
-                self.lost += bool(line.strip())
-            except Exception as error:
-                is_the_databases = isinstance(error, SQLAlchemyError) and not is_row_error(error)
-                if is_the_databases or not self.is_hopeless(place):
-                    raise
-                log.warning("the spool: an event that the database refuses is skipped: %s", error)
-                self.lost += 1
-            self.database.move_offset(place)
+            done, new = self.store(waiting)
+            taken += new
+            if done == MAX_BATCH_LINES or done < len(waiting):
+                self.count_backlog(done)
+            del waiting[:done]
         return taken
+
+    def parse(self, line: bytes, place: SpoolOffset) -> "ParsedLine":
+        """Parse a line of the spool."""
+        fields = parse_line(line)
+        try:
+            if fields.get("event_type") == RUN_ENDED:
+                return ParsedLine(place, SpoolLine(place), run_end=RunEnd.model_validate(fields))
+            origin = self.origin(fields)
+            return ParsedLine(place, SpoolLine(place, Report.model_validate({**fields, **origin.fields}), origin.owner))
+        except ValueError:
+            return ParsedLine(place, SpoolLine(place), is_lost=bool(line.strip()))
+
+    def store(self, lines: "Sequence[ParsedLine]") -> Batch:
+        """Store the first of some lines in one transaction. If that fails, they are stored one by one from then on."""
+        batch = list(takewhile(lambda line: line.run_end is None, lines))
+        if self.alone or len(batch) < 2:
+            stored = self.store_alone(lines[0])
+            self.alone = max(0, self.alone - 1)
+            return stored
+        try:
+            stored = self.database.record_lines([line.entry for line in batch], lambda: self.stopping)
+        except Exception:  # the line that fails is found, and its error raised, when it is alone
+            self.alone = len(batch)
+            return Batch(0, 0)
+        self.lost += sum(line.is_lost for line in batch[: stored.lines])
+        return stored
+
+    def store_alone(self, line: "ParsedLine") -> Batch:
+        """Store one line. One that the database refuses is tried again, and skipped after MAX_ATTEMPTS."""
+        try:
+            if line.run_end is None:
+                stored = self.database.record_lines([line.entry])
+                self.lost += line.is_lost
+                return stored
+            self.database.close_sessions(line.run_end.run_id, at=Moment(line.run_end.ts, line.run_end.mono))
+        except (ValueError, DataError):
+            self.lost += 1
+        except Exception as error:
+            is_the_databases = isinstance(error, SQLAlchemyError) and not is_row_error(error)
+            if is_the_databases or not self.is_hopeless(line.place):
+                raise
+            log.warning("the spool: an event that the database refuses is skipped: %s", error)
+            self.lost += 1
+        self.database.move_offset(line.place)
+        return Batch(1, 0)
+
+    def count_backlog(self, stored: int) -> None:
+        """Publish how many lines wait, if they are more than one transaction takes.
+
+        stored: how many lines were stored since the last call.
+        """
+        left = self.backlog - stored
+        if left <= 0:
+            left = self.count_waiting_lines()
+        if self.backlog or left > MAX_BATCH_LINES:
+            self.show_backlog(left)
+
+    def show_backlog(self, lines: int) -> None:
+        """Publish the number of lines that wait, if it changed."""
+        if lines != self.backlog:
+            self.backlog = lines
+            self.notify_backlog(lines)
 
     def is_hopeless(self, place: SpoolOffset) -> bool:
         """Return whether the line at that place failed MAX_ATTEMPTS times in a row."""
@@ -207,6 +286,22 @@ def read_lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
         for line in whole:
             at += len(line) + 1
             yield line, at
+
+
+def count_whole_lines(path: Path, start: int) -> int:
+    """Return how many whole lines a file of the spool has from an offset on."""
+    try:
+        fd = open_spool_file(path)
+    except FileNotFoundError:
+        return 0
+    try:
+        lines = 0
+        while chunk := os.pread(fd, INGEST_BYTES, start):
+            lines += chunk.count(b"\n")
+            start += len(chunk)
+        return lines
+    finally:
+        os.close(fd)
 
 
 def load_spool_id(folder: Path) -> str:

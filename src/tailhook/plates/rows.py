@@ -1,5 +1,7 @@
 """One plate and its events in the database: each function is a part of a transaction of `tailhook.plates.db`."""
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 import sqlalchemy as sa
@@ -14,12 +16,16 @@ from tailhook.plates.tables import (
     SELECT_PLATES,
     UPDATE,
     Plate,
+    events,
     plates,
     statements,
     unknown_events,
 )
 
 PENDING = "pending:"  # prefix of a placeholder's id
+# What the retention removes in one transaction, so that an event never waits long for its own.
+SLICE_ROWS = 1000
+SLICE_PLATES = 100
 
 
 class Stored(NamedTuple):
@@ -30,9 +36,20 @@ class Stored(NamedTuple):
     gone: the id of the placeholder that the plate replaced, or "".
     """
 
-    is_new: bool
-    plate: Plate | None
-    gone: str
+    is_new: bool = False
+    plate: Plate | None = None
+    gone: str = ""
+
+
+class Slice(NamedTuple):
+    """What one transaction of the retention removed.
+
+    gone: the ids of the removed plates.
+    has_more: whether there may be more to remove.
+    """
+
+    gone: list[str]
+    has_more: bool
 
 
 class RacedError(Exception):
@@ -125,7 +142,7 @@ def register_placeholder(tx: Connection, wanted: Plate) -> Plate:
         return update(tx, begun, wanted["created_at"])
     there = find_plate(tx, wanted["session_id"])
     if there and there["status"] == Status.CLOSED.value:
-        tx.execute(sa.delete(plates).where(plates.c.session_id == wanted["session_id"]))
+        delete_plates(tx, [wanted["session_id"]])
     elif there and there["run_id"] != wanted["run_id"]:
         wanted = {**wanted, "session_id": f"{wanted['session_id']}#{wanted['run_id']}"}
     tx.execute(statements(tx.dialect.name).insert_plate, wanted)
@@ -138,7 +155,7 @@ def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
     Returns the plate, and the placeholder's id or "". Raises RacedError.
     """
     gone = ""
-    plate = empty_plate(report.session_id, report.project_path, now)
+    plate = empty_plate(report.session_id, report.project_path, min(now, report.ts))
     if report.run_id:
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
         query = SELECT_PLATES.where(plates.c.run_id == report.run_id, is_pending)
@@ -158,12 +175,56 @@ def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
                 "event_ts": placeholder["event_ts"],
                 "event_mono": placeholder["event_mono"],
             }
-            tx.execute(sa.delete(plates).where(plates.c.session_id == gone))
+            delete_plates(tx, [gone])
     tx.execute(statements(tx.dialect.name).insert_plate, plate)
     found = find_plate(tx, report.session_id)
     if found is None:
         raise RacedError
     return found, gone
+
+
+def add_counts(tx: Connection, counts: Mapping[str, int]) -> None:
+    """Add to the numbers of stored events, by type.
+
+    In one order and last in a transaction, so that no two transactions wait for each other.
+    """
+    rows = [{"event_type": kind, "count": count} for kind, count in sorted(counts.items()) if count]
+    if rows:
+        tx.execute(statements(tx.dialect.name).add_count, rows)
+
+
+def delete_plates(tx: Connection, session_ids: Iterable[str]) -> list[str]:
+    """Remove plates and their events. Returns the ids of those that were there."""
+    ids = list(session_ids)
+    kinds = tx.execute(sa.delete(events).where(events.c.session_id.in_(ids)).returning(events.c.event_type)).scalars()
+    removed = Counter(kinds)
+    gone = tx.execute(sa.delete(plates).where(plates.c.session_id.in_(ids)).returning(plates.c.session_id)).scalars()
+    found = list(gone)
+    add_counts(tx, {kind: -count for kind, count in removed.items()})
+    return found
+
+
+def delete_events(tx: Connection, table: sa.Table, condition: "sa.ColumnElement[bool]") -> bool:
+    """Remove events of a table to which a condition applies, at most SLICE_ROWS. Returns whether there may be more."""
+    slice_ids = sa.select(table.c.event_id).where(condition).limit(SLICE_ROWS).scalar_subquery()
+    query = sa.delete(table).where(table.c.event_id.in_(slice_ids)).returning(table.c.event_type)
+    removed = Counter(tx.execute(query).scalars())
+    add_counts(tx, {kind: -count for kind, count in removed.items()})
+    return removed.total() == SLICE_ROWS
+
+
+def delete_old_events(tx: Connection, table: sa.Table, before: int) -> Slice:
+    """Remove events of a table that were received before a time, in Unix milliseconds."""
+    return Slice([], delete_events(tx, table, table.c.received_at < before))
+
+
+def delete_old_plates(tx: Connection, before: int) -> Slice:
+    """Remove plates that have not changed since a time, after all their events."""
+    query = sa.select(plates.c.session_id).where(plates.c.updated_at < before).limit(SLICE_PLATES)
+    ids = list(tx.execute(query).scalars())
+    if ids and delete_events(tx, events, events.c.session_id.in_(ids)):
+        return Slice([], True)
+    return Slice(delete_plates(tx, ids), bool(ids))
 
 
 def update(tx: Connection, plate: Plate, now: int) -> Plate:

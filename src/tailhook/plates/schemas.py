@@ -17,6 +17,7 @@ Milliseconds = Annotated[int, Field(ge=0, le=MAX_TIME_MS)]
 MAX_TRANSCRIPT_SIZE = 1 << 53  # of a transcript; larger whole numbers are not exact in every reader of JSON
 MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
 MAX_DETAIL_CHARS = 200  # of the text that distinguishes two uses of a tool
+MAX_BACKGROUND = 1_000_000
 MAX_UPTIME_MS = 100 * 366 * 86_400_000
 
 
@@ -109,12 +110,15 @@ class Report(BaseModel):
     """One event of a session. Secrets in `error` and `tool_params` are masked.
 
     event_id: the same event is kept once.
+    project_path: the project's folder, or the one in which the agent works if the host names no project.
+    folder: in which the agent works, if it is not the project's.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
     mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
     agent_id: the sub-agent that the event belongs to.
     source: of session_start: startup, resume, clear, compact or fork.
     by_host: of prompt_submit: the host wrote the prompt itself.
+    background: of stop: how many agents work in the background. The turn goes on when one of them ends.
     transcript_size: bytes of the transcript at the event.
     pid_started: when the process started, in clock ticks since its machine's start, as Linux counts.
     pid_is_guess: the process may be a shell around the hook.
@@ -124,6 +128,7 @@ class Report(BaseModel):
 
     session_id: SessionName
     project_path: Annotated[Word, Field(min_length=1)]
+    folder: Word | None = None
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None
@@ -135,6 +140,7 @@ class Report(BaseModel):
     agent_id: Name | None = None
     source: Word | None = None
     by_host: bool = False
+    background: Annotated[int, Field(ge=0, le=MAX_BACKGROUND)] = 0
     transcript_size: Annotated[int | None, Field(ge=0), AfterValidator(limit_size)] = None
     ts: Timestamp = Field(default_factory=unix_ms)
     mono: Uptime = None
@@ -153,6 +159,8 @@ class Report(BaseModel):
             return None
         if kind is EventKind.TOOL_START:
             return Event(kind, tool=self.tool_name or "")
+        if self.has_background_work():
+            return Event(EventKind.STOP_BLOCKED)
         return Event(kind, has_error=kind is EventKind.STOP and bool(self.error))
 
     def detail(self) -> Detail:
@@ -165,6 +173,10 @@ class Report(BaseModel):
             agent_id=self.agent_id or "",
             is_hosts=self.by_host or self.source == "compact",
         )
+
+    def has_background_work(self) -> bool:
+        """Return whether the event is a stop, and agents in the background will wake the session again."""
+        return self.event_type == EventKind.STOP.value and self.background > 0 and not self.error
 
     def leads_to_a_prompt(self) -> bool:
         """Return whether the session has only started, so that its first prompt is still to come."""

@@ -162,7 +162,7 @@ class Daemon:
         self.leaving = asyncio.Event()  # set by a signal: exit
         self.hub = Hub()
         self.database = open_or_replace_database(options, self.hub)
-        self.inbox = Inbox(paths.state_path(), self.database)
+        self.inbox = Inbox(paths.state_path(), self.database, self.hub.catching_up)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
@@ -298,7 +298,9 @@ class Daemon:
     async def prune(self) -> None:
         """Remove old plates and events, at an interval."""
         while True:
-            await self.retry("the retention", lambda: self.database.prune(self.options.retention))
+            await self.retry(
+                "the retention", lambda: self.database.prune(self.options.retention, lambda: self.inbox.stopping)
+            )
             await asyncio.sleep(PRUNE_INTERVAL_S)
 
     async def retry(self, what: str, work: Callable[[], object]) -> None:

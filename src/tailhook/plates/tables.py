@@ -35,6 +35,8 @@ class Plate(PlateFields):
     tools: the open tools, see `changes.situation_of`.
     beneath: the session's own status while a sub-agent waits for the person.
     unprompted: the session has started and got no prompt yet.
+    background: how many agents worked in the background when the turn ended; None after any other event.
+    hidden_at: when a person hid the session from the boards, by the daemon's clock; None if it is shown.
     """
 
     status: Annotated[str, {"index": True}]
@@ -50,6 +52,8 @@ class Plate(PlateFields):
     tools: list[list[str | None]] | None
     beneath: str | None
     unprompted: bool | None
+    background: int | None
+    hidden_at: int | None
     version: int
 
 
@@ -99,7 +103,7 @@ events = sa.Table(
     sa.Column("tool_params", sa.JSON),
     sa.Column("error", sa.Text),
     sa.Column("ts", sa.BigInteger, nullable=False),
-    sa.Column("received_at", sa.BigInteger, nullable=False),
+    sa.Column("received_at", sa.BigInteger, nullable=False, index=True),
     sa.Column("status", sa.Text),  # after the event; null if the event changed nothing
 )
 # Events of unknown types from sessions without a plate. Such an event does not create a plate.
@@ -111,6 +115,13 @@ unknown_events = sa.Table(
     sa.Column("event_type", sa.Text, nullable=False),
     sa.Column("ts", sa.BigInteger, nullable=False),
     sa.Column("received_at", sa.BigInteger, nullable=False, index=True),
+)
+# How many events of each type are stored in both tables, because to count them takes seconds after a few weeks.
+event_counts = sa.Table(
+    "event_counts",
+    metadata,
+    sa.Column("event_type", sa.Text, primary_key=True),
+    sa.Column("count", sa.BigInteger, nullable=False),
 )
 spool = sa.Table(
     "spool",
@@ -132,7 +143,7 @@ FIND = SELECT_PLATES.where(plates.c.session_id == sa.bindparam("id"))
 UPDATE = (
     sa.update(plates)
     .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))
-    .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name not in ("session_id", "created_at")})
+    .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name != "session_id"})
 )
 
 
@@ -143,6 +154,7 @@ class Statements(NamedTuple):
     insert_unknown_event: Any
     insert_plate: Any
     move_offset: Any
+    add_count: Any
 
 
 @cache
@@ -154,6 +166,7 @@ def statements(dialect: str) -> Statements:
         return insert(table).values({name: sa.bindparam(name) for name in columns})
 
     offset = insert_into(spool, ("file", "offset"))
+    count = insert_into(event_counts, ("event_type", "count"))
     return Statements(
         # psycopg has no row count of such an INSERT, so the new event's id is asked for.
         insert_into(events, EVENT_COLUMNS)
@@ -164,6 +177,9 @@ def statements(dialect: str) -> Statements:
         .returning(unknown_events.c.event_id),
         insert_into(plates, PLATE_COLUMNS).on_conflict_do_nothing(index_elements=["session_id"]),
         offset.on_conflict_do_update(index_elements=["file"], set_={"offset": offset.excluded.offset}),
+        count.on_conflict_do_update(
+            index_elements=["event_type"], set_={"count": event_counts.c.count + count.excluded.count}
+        ),
     )
 
 
