@@ -10,10 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-PLOTTED = (
-    *("all_lines_newest_first", "code_of_assistant_prose", "literals_40_False_0", "whole_scan"),
-    *("one_literal_common", "usage_counted_once", "records_without_text"),
-)
+PLOTTED = ("all_lines_newest_first", "code_of_assistant_prose", "literals_40_False_0", "whole_scan")
 NOT_NAMED = {"engine", "published"}  # parameters that are not in a comparison's name
 OURS, PEER = "#2f855a", "#9aa7b3"
 

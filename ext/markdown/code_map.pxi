@@ -157,7 +157,7 @@ cdef void md_free_map(MdCodeMap* map) noexcept nogil:
 # ---- for Python ---------------------------------------------------------------
 
 cdef inline str md_kind_name(int kind):
-    """Return what Python calls a kind of code."""
+    """Return what Python calls a kind of code. Raises AssertionError for a kind that has no name here."""
     if kind == MD_FENCE:
         return "fence"
     if kind == MD_INDENTED:
@@ -166,7 +166,9 @@ cdef inline str md_kind_name(int kind):
         return "span"
     if kind == MD_COMMENT:
         return "comment"
-    return "raw"
+    if kind == MD_RAW:
+        return "raw"
+    raise AssertionError(f"a kind of code has no name: {kind}")
 
 
 cdef list md_spans_as(type cls, const MdCodeMap* map):

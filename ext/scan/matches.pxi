@@ -60,6 +60,12 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
         begin = run.hits.count
         if match_find(&question.searches[i].table, data, size, True, &run.hits) < 0:
             return -1
+        kept = begin
+        for k in range(begin, run.hits.count):
+            if run.hits.items[k].name < question.searches[i].name_count:
+                run.hits.items[kept] = run.hits.items[k]
+                kept += 1
+        run.hits.count = kept
         if question.searches[i].own_line and run.hits.count != begin:
             qsort(run.hits.items + begin, run.hits.count - begin, sizeof(MatchHit), match_order_hits)
             lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)

@@ -121,6 +121,7 @@ cdef class ScanProgram:
         self.question.since = INT64_MIN if since is None else since
         self.question.until = INT64_MAX if until is None else until
         self.automata = []
+        is_gate = False        # the table of the only search
         searches, names = self.arguments["searches"], self.arguments["names"]
         self.question.searches = <ScanSearch*>PyMem_RawCalloc(max(1, len(searches)), sizeof(ScanSearch))
         if self.question.searches == NULL:
@@ -128,12 +129,16 @@ cdef class ScanProgram:
         for data, own_line, first_name, count in searches:
             if not 0 <= first_name <= len(names) or not 0 <= count <= len(names) - first_name:
                 raise ValueError("a search has names beyond those that are given")
-            automaton = Automaton(data, tuple(names[first_name:first_name + count]))
+            is_gate = len(searches) == 1 and data == gate
+            automaton = Automaton(data, (*names[first_name:first_name + count], *("",) * is_gate))
             self.automata.append(automaton)
-            self.question.searches[self.question.search_count] = ScanSearch(automaton.table, own_line, first_name)
+            self.question.searches[self.question.search_count] = ScanSearch(
+                automaton.table, own_line, first_name, count
+            )
             self.question.search_count += 1
         if gate is not None:
-            automaton = Automaton(gate, ("",))
+            if not is_gate:
+                automaton = Automaton(gate, ("",))
             self.automata.append(automaton)
             self.question.gate = automaton.table
             self.question.has_gate = True

@@ -4,7 +4,7 @@
 # scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
 # scan_concerns and scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true
-# (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_find
+# (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_run_from
 # (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
 # A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
@@ -37,6 +37,7 @@ cdef struct ScanSearch:
     MatchTable table
     bint own_line
     size_t first_name      # of its names in the question's
+    size_t name_count      # a hit under a later number opens the gate, and is no match
 
 cdef struct ScanQuestion:
     int table

@@ -16,9 +16,11 @@ import the core. The layout of the table is that of `tailhook_table` in ext/patt
 from __future__ import annotations
 
 from array import array
+from functools import cache, reduce
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from operator import or_
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -94,7 +96,9 @@ def normalize(pattern: str, ignore_case: bool, word: bool) -> str:
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
     """Return where the anchor stands in the pattern's bytes (start, end), and its spellings."""
     anchors = list(anchor_spans(pattern, ignore_case, word))
-    start, end = min(anchors, key=lambda span: likelihood(encode_text(pattern[slice(*span)])))
+    start, end = anchors[0]
+    if len(anchors) > 1:
+        start, end = min(anchors, key=lambda span: likelihood(encode_text(pattern[slice(*span)])))
     letters = [SPELLINGS.get(letter, letter) if ignore_case else letter for letter in pattern[start:end]]
     before = len(encode_text(pattern[:start]))
     return (
@@ -211,6 +215,7 @@ BUCKETS = 8  # of a group
 MAX_GROUPS = 2
 WINDOW = 6  # bytes, at most
 FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
+CHOSEN_AGAIN = 256  # so many literals or fewer choose their windows three times; more, only once
 MAX_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
 MAX_WINDOW_OFFSET = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
 HASHED = 4  # bytes of a window, at most
@@ -251,56 +256,87 @@ def likelihood(literal: bytes) -> float:
     return max(independent_likelihood(literal), triple_likelihood(literal))
 
 
+# The share of the places of prose that have a window because of a common triple, and the nibbles of WINDOW bytes.
+Window: TypeAlias = "tuple[float, int, int, int, int, int, int]"
+
+
 class Shares(dict[int, float]):
     """How many of the bytes of prose have such nibbles: a bit for each low one, 16 higher for each high one."""
 
     def __missing__(self, nibbles: int) -> float:
-        bytes_of = [byte for byte in range(256) if nibbles >> (byte & 15) & 1 and nibbles >> (16 + (byte >> 4)) & 1]
-        self[nibbles] = sum(SHARE[byte] for byte in bytes_of)
+        low = [nibble for nibble in NIBBLES if nibbles >> nibble & 1]
+        high = [16 * nibble for nibble in NIBBLES if nibbles >> 16 + nibble & 1]
+        self[nibbles] = sum([SHARE[more + less] for more in high for less in low])
         return self[nibbles]
 
 
+NIBBLES = range(16)
 ANY = 0xFFFFFFFF
 SHARES = Shares({ANY: 1.0})
 
 
-def nibble_masks(window: bytes, width: int, ignore_case: bool) -> tuple[int, ...]:
-    """Return the nibbles of each byte of a window. A window that is cut short takes any byte after its end."""
-    masks = []
-    for byte in window:
-        cases = {byte, byte ^ 32} if ignore_case and ord("a") <= byte <= ord("z") else {byte}
-        masks.append(1 << (byte & 15) | sum(1 << (16 + (case >> 4)) for case in cases))
-    return (*masks, *[ANY] * (width - len(masks)))
+@cache
+def nibble_mask(byte: int, ignore_case: bool) -> int:
+    """Return the nibbles of a byte, as `Shares` takes them."""
+    cases = {byte, byte ^ 32} if ignore_case and ord("a") <= byte <= ord("z") else {byte}
+    return 1 << (byte & 15) | sum(1 << (16 + (case >> 4)) for case in cases)
+
+
+def find_windows(literal: bytes, width: int, ignore_case: bool) -> list[Window]:
+    """Return the windows of a literal by their place: the first begins at the first byte.
+
+    A window that is cut short or narrow takes any byte after its end.
+    """
+    masks = [nibble_mask(byte, ignore_case) for byte in literal[: MAX_WINDOW_OFFSET + width]] + [ANY] * WINDOW
+    places = range(min(max(len(literal) - width, 0), MAX_WINDOW_OFFSET) + 1)
+    narrow = [ANY] * (WINDOW - width)
+    return [
+        (triple_likelihood(literal[at : at + width]), *(masks[at : at + width] + narrow))  # type: ignore[misc]
+        for at in places
+    ]
+
+
+class Widened(dict[int, float]):
+    """The shares of bytes that have the nibbles of a mask or others: by these others, as `Shares` takes them."""
+
+    def __init__(self, mask: int) -> None:
+        self.mask = mask
+
+    def __missing__(self, others: int) -> float:
+        self[others] = SHARES[self.mask | others]
+        return self[others]
 
 
 class Bucket:
     """Literals that the prefilter treats alike, and the nibbles that their windows have."""
 
-    def __init__(self, width: int) -> None:
+    def __init__(self) -> None:
         self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal
-        self.masks = [0] * width
+        self.masks = [0] * WINDOW
+        self.widened = [Widened(0) for _ in range(WINDOW)]  # by each of the masks
         self.passing = 0.0  # the share of the places of prose that have a window of this bucket
 
-    def passing_with(self, window: tuple[int, ...]) -> float:
-        """Return the share of the places of prose that would pass the bucket with one more window."""
-        passing = 1.0
-        for mask, more in zip(self.masks, window, strict=True):
-            passing *= SHARES[mask | more]
-        return passing
+    def costs(self, windows: Iterable[Window]) -> list[float]:
+        """Return by how much the share of the places of prose that pass would grow with each window."""
+        first, second, third, fourth, fifth, sixth = self.widened
+        passing = self.passing
+        return [
+            common + first[a] * second[b] * third[c] * fourth[d] * fifth[e] * sixth[f] - passing
+            for common, a, b, c, d, e, f in windows
+        ]
 
-    def add(self, literal: bytes, window: tuple[int, ...]) -> None:
-        """Add a literal by its window."""
-        self.passing = self.passing_with(window)
-        self.members[literal] = window
-        self.masks = [mask | more for mask, more in zip(self.masks, window, strict=True)]
-
-    def remove(self, literal: bytes) -> None:
-        """Remove a literal."""
-        members, self.members = self.members, {}
-        self.masks, self.passing = [0] * len(self.masks), 0.0
-        del members[literal]
-        for other, window in members.items():
-            self.add(other, window)
+    def put(self, literal: bytes, window: tuple[int, ...] | None) -> None:
+        """Add a literal by the nibbles of its window, or remove it.  window: None to remove it."""
+        if window is None:
+            del self.members[literal]
+        else:
+            self.members[literal] = window
+        columns = zip(*self.members.values(), strict=True) if self.members else [()] * WINDOW
+        self.masks = [reduce(or_, column, 0) for column in columns]
+        for at, mask in enumerate(self.masks):
+            if mask != self.widened[at].mask:
+                self.widened[at] = Widened(mask)
+        self.passing = prod(ways[0] for ways in self.widened) if self.members else 0.0
 
 
 class Prefilter(NamedTuple):
@@ -329,36 +365,26 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     if len(ordered) > MAX_LITERALS:
         return Prefilter()
     groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (MAX_GROUPS, WINDOW)
-    buckets = [Bucket(width) for _ in range(groups * BUCKETS)]
+    buckets = [Bucket() for _ in range(groups * BUCKETS)]
+    windows = {literal: find_windows(literal, width, ignore_case) for literal in ordered}
     chosen: dict[bytes, tuple[Bucket, int]] = {}
-    choices = {
-        literal: [
-            (
-                triple_likelihood(literal[at : at + width]),
-                nibble_masks(literal[at : at + width], width, ignore_case),
-                at,
-            )
-            for at in range(min(max(len(literal) - width, 0), MAX_WINDOW_OFFSET) + 1)
-        ]
-        for literal in ordered
-    }
-    for _ in range(3):  # each literal to where it costs least, twice more when all others have a place
+    # Each literal goes to where it costs least. It chooses again when all others have a place. Choosing is most of the
+    # time of compile_table; of many literals, the second and third time let 2 to 7 % more bytes a second through.
+    for _ in range(3 if len(ordered) <= CHOSEN_AGAIN else 1):
         for literal in ordered:
             if literal in chosen:
-                chosen[literal][0].remove(literal)
-            costs = [
-                (common + bucket.passing_with(window) - bucket.passing, number, at, window)
-                for number, bucket in enumerate(buckets)
-                for common, window, at in choices[literal]
-            ]
-            _, number, at, window = min(costs)
-            buckets[number].add(literal, window)
+                chosen[literal][0].put(literal, None)
+            costs = [bucket.costs(windows[literal]) for bucket in buckets]
+            least = list(map(min, costs))
+            number = least.index(min(least))
+            at = costs[number].index(least[number])
+            buckets[number].put(literal, windows[literal][at][1:])
             chosen[literal] = buckets[number], at
 
     nibbles = bytearray(MAX_GROUPS * WINDOW * 2 * 16)
     for number, bucket in enumerate(buckets):
         group, bit = divmod(number, BUCKETS)
-        for position, masks in enumerate(bucket.masks):
+        for position, masks in enumerate(bucket.masks[:width]):
             for nibble in range(32):  # 16 low ones, 16 high ones
                 nibbles[(group * WINDOW + position) * 32 + nibble] |= (masks >> nibble & 1) << bit
     hashed = min(HASHED, *map(len, ordered))

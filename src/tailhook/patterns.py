@@ -72,8 +72,7 @@ class PatternSet:
     any run of blank space.
 
     All matches count, overlapping ones too. A set is immutable, may be used by several threads at once, and
-    can be pickled. Make a set once and keep it: each set that is made leaves about 370 bytes
-    per pattern character allocated until the process ends. Raises ValueError if there is no pattern or an empty one.
+    can be pickled. Raises ValueError if there is no pattern or an empty one.
 
     >>> signals = PatternSet({"done": "<loop-done>COMPLETE</loop-done>"}, own_line=True)
     >>> signals.findall("All green.\\n\\n- <loop-done>COMPLETE</loop-done>\\n")

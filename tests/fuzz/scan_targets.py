@@ -93,13 +93,16 @@ def rows_of(scan):
 def scan_programs():
     """Return (a question for each table, the same without its gate)."""
     searches = [programs.signal_search(), programs.category_search(), programs.Search({"e": ["é"], "word": ["TODO"]})]
+    tables = programs.compile_searches(searches)
     columns = TABLE_COLUMNS | {
         "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
     }
     found = []
     for table in ("records", "matches", "tools", "usage", "sessions"):
         options = {"code": -1, "context": 5, "all_text": True} if table == "matches" else {}
-        program = programs.make_program(table, columns[table], searches, Conditions(), **options)
+        program = programs.make_program(
+            table, columns[table], tables if table == "matches" else programs.SearchTables(), Conditions(), **options
+        )
         _, (arguments,) = program.__reduce__()
         found.append((program, _core.ScanProgram(**{**arguments, "gate": None})))
     return found

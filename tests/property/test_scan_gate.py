@@ -8,7 +8,7 @@ from support.long_runs import examples
 
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.program import Search, make_gate, make_program
+from tailhook.fleet.program import Search, compile_searches, make_gate, make_program
 
 # Letters with rules of their own: in JSON, in word boundaries, in case folding, in UTF-16.
 LETTERS = st.sampled_from(
@@ -55,10 +55,11 @@ def alike(letter):
 
 
 def rows(search, line, gated):
-    program = make_program("matches", ("start", "end"), [search], Conditions(), code=-1)
+    program = make_program("matches", ("start", "end"), compile_searches([search]), Conditions(), code=-1)
     if not gated:
         _, (arguments,) = program.__reduce__()
-        program = type(program)(**{**arguments, "gate": None})
+        searches = [(search.table(), False, 0, 1)]
+        program = type(program)(**{**arguments, "searches": searches, "gate": None})
     scan = RangeScan(program)
     scan.begin("t.jsonl", "s", "claude-code")
     scan.feed(line)
@@ -87,7 +88,7 @@ def test_a_line_passes_the_gate_of_several_searches(case, more):
     other = Search({"q": [more]}, ignore_case=not search.ignore_case)
     gate = make_gate([search, other])
     line = line_of(content)
-    program = make_program("matches", ("start",), [search, other], Conditions(), code=-1)
+    program = make_program("matches", ("start",), compile_searches([search, other]), Conditions(), code=-1)
     _, (arguments,) = program.__reduce__()
     assert arguments["gate"] == gate
     found = []

@@ -8,7 +8,7 @@ from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.local import feed_translated, find_session, lines_in
 from tailhook.fleet.plan import name_of
-from tailhook.fleet.program import Search, category_search, make_program, signal_search
+from tailhook.fleet.program import Search, category_search, compile_searches, make_program, signal_search
 from tailhook.host_records import name_of_host, recognize
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
@@ -36,7 +36,7 @@ def scan_rows(table, files, question, random=None):
         program = make_program(
             name,
             TABLE_COLUMNS[table],
-            searches_of(question) if name == "matches" else (),
+            compile_searches(searches_of(question) if name == "matches" else ()),
             conditions_of(question),
             code=-1 if question.in_code is None else int(question.in_code),
             context=question.context,

@@ -137,3 +137,30 @@ def test_what_is_not_a_table_is_refused(data):
 def test_an_automaton_without_a_table_is_not_made():
     with pytest.raises(TypeError):
         Automaton.__new__(Automaton)
+
+
+def work_to_compile(count):
+    """Return how many instructions of Python it takes to compile so many patterns, for each of them."""
+    chance = random.Random(count)
+    patterns = [(number, "".join(chance.choices("abcdefghij klmnop", k=10))) for number in range(count)]
+    instructions = 0
+
+    def note(frame, event, _argument):
+        nonlocal instructions
+        frame.f_trace_opcodes = True
+        instructions += event == "opcode"
+        return note
+
+    tracer = sys.gettrace()
+    sys.settrace(note)
+    try:
+        compile_table(patterns, ignore_case=False, word=False)
+    finally:
+        sys.settrace(tracer)
+    return instructions / count
+
+
+def test_the_work_to_compile_a_pattern_does_not_grow_with_their_number():
+    work_to_compile(20)  # what is worked out once is kept
+    few, many, most = map(work_to_compile, (60, 260, 601))
+    assert most < many < few < 50_000

@@ -93,6 +93,10 @@ def test_a_part_needs_what_it_lists_and_gives_what_is_used(name):
     needed = re.split(r"\.(?: |$)", re.sub(r"\.(pxi|h)", r"/\1", needed))[0]
     used = {other for other, text in others.items() if names(text) & words_of_code(PARTS[name])}
     assert {f"{one}.pxi" for one in re.findall(r"([\w/]+)/pxi", needed)} == used
+    stale = [
+        word.pattern for word in words(re.sub(r"[\w/]+/(?:pxi|h)", "", needed)) if not word.search(code(PARTS[name]))
+    ]
+    assert stale == [], "it needs no such name"
     unused = [
         pattern.pattern
         for pattern in words(given.partition("For Python")[0])

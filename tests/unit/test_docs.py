@@ -337,6 +337,14 @@ def test_every_file_that_a_page_names_exists(page):
             assert list(ROOT.glob(path.replace("NAME", "*"))), span  # NAME: of what a recipe adds
 
 
+def test_every_plot_of_the_benchmarks_is_on_a_page():
+    plots = sorted((ROOT / "benches" / "results").glob("*.svg"))
+    shown = "".join(page.read_text() for page in LINKED)
+    assert [plot.name for plot in plots if f"benches/results/{plot.name}" not in shown] == []
+    drawn = (ROOT / "benches" / "report.py").read_text().partition("PLOTTED = ")[2].partition("\n")[0]
+    assert [plot.stem for plot in plots] == sorted(ast.literal_eval(drawn))
+
+
 @by_page
 def test_every_test_that_a_page_names_exists(page):
     sources = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))

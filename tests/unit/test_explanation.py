@@ -1,9 +1,12 @@
 """What `tailhook explain` knows of a text: the marks, and why each counts or not."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from tailhook.machines import memory
-from tailhook.pictures.explanation import explain_text
+from tailhook.pictures.explanation import CODE_WORDS, explain_text
 from tailhook.pictures.explanation_lines import MAX_EXPLAINED_CHARS, cut_lines, hidden_part, sum_up
 from tailhook.pictures.explanation_text import draw_explanation
 
@@ -190,3 +193,11 @@ def test_a_long_line_is_broken_at_blanks_and_its_marks_with_it():
     rows = draw(f"{'word ' * 9}{DONE} end", 50)
     assert max(map(len, rows)) <= 50
     assert [row[4:] for row in rows if "^" in row] == [f"{'':14}{'^' * 31}"] or any("^" * 31 in row for row in rows)
+
+
+def test_every_kind_of_code_has_a_name_and_words():
+    core = (Path(__file__).parents[2] / "ext" / "markdown" / "code_map.pxi").read_text(encoding="utf-8")
+    kinds = core.partition("cdef enum:")[2].partition("MD_PROSE")[0].split()
+    named = dict(re.findall(r'if kind == (MD_\w+):\n +return "(\w+)"', core))
+    assert list(named) == kinds
+    assert sorted(named.values()) == sorted(CODE_WORDS)

@@ -41,7 +41,7 @@ CASES = {
     "code_spans": lambda: [code_spans(text), code_spans(text.encode()), attempt(code_spans, 5)],
     "patterns": lambda: [patterns.findall(text), attempt(patterns.findall, 5), signals(text)],
     "folders": lambda: [folder_fault(path) for path in (b"/tmp", b"/usr/lib", b"/proc/self/cwd", b"/none", b"../..", b"")],
-    "compile": lambda: [compile_table([(0, "abc"), (1, "b")], ignore_case=False, word=True), attempt(PatternSet, ["", "a"])],
+    "compile": lambda: [compile_table([(0, "abc"), (1, "b")], ignore_case=False, word=True), attempt(PatternSet, ["", "a"]), PatternSet(["a pattern of 26 characters"])],
     "automaton": lambda: [Automaton(table, ("a", "b")).hits(b"b  c"), attempt(Automaton, table[:-4], ("a", "b"))],
 }
 case, rounds = CASES[sys.argv[1]], int(sys.argv[2])

@@ -54,7 +54,7 @@ def test_a_question_finds_its_names():
         ({"searches": [(TABLE, False, 2**64, 2)]}, ValueError),
         ({"names": ()}, ValueError),
         ({"names": (1, 2)}, TypeError),
-        ({"gate": TABLE}, ValueError),
+        ({"gate": compile_table([(0, "one"), (1, "three")], ignore_case=False, word=False)}, ValueError),
         ({"gate": b"none"}, ValueError),
         ({"gate": "none"}, TypeError),
         ({"code": 2}, ValueError),

@@ -12,7 +12,10 @@ from support.library_sample import write_sample
 from support.oracles import scan as oracle
 
 import tailhook
-from tailhook.fleet.engines import Comparison, narrow, plan_scan
+from tailhook._core import scan_range
+from tailhook.fleet import program as programs
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.engines import Comparison, make_reader, narrow, plan_scan
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
@@ -293,3 +296,49 @@ def test_an_engine_can_plan_a_scan_whose_rows_come_from_one_task_each(tmp_path, 
     reader, tasks = plan_scan(tailhook.scan(path, **question))
     assert reader.table == question.get("table", "matches")
     assert [[part.path for part in task] for task in tasks] == [[str(path)]]
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The texts of each table that is compiled."""
+    tables = []
+    real = programs.compile_table
+
+    def note(patterns, **options):
+        tables.append([text for _, text in patterns])
+        return real(patterns, **options)
+
+    monkeypatch.setattr("tailhook.fleet.program.compile_table", note)
+    return tables
+
+
+def test_patterns_are_compiled_once_for_a_scan_however_often_it_is_read(tmp_path, compiled):
+    (tmp_path / "one.jsonl").write_text('{"type":"user","message":{"role":"user","content":"one two"}}\n')
+    question = tailhook.scan(tmp_path, patterns=["one", "two"], resume=tmp_path / "rows")
+    question.update()
+    assert [row.name for row in question.rows()] == ["one", "two"]
+    make_reader(question._question).narrowed(["name"], [])
+    assert len(compiled) == 1
+
+
+def test_the_table_of_a_pattern_set_is_used_as_it_is(tmp_path, compiled):
+    (tmp_path / "one.jsonl").write_text('{"type":"user","message":{"role":"user","content":"one two"}}\n')
+    question = tailhook.scan(tmp_path, patterns=tailhook.PatternSet({"a": "One  Two"}, ignore_case=True, word=True))
+    assert [row.name for row in question.rows()] == ["a"]
+    (gate,) = compiled
+    assert "One" in gate
+    assert "One  Two" not in gate
+
+
+@pytest.mark.parametrize("ignore_case", [False, True])
+def test_an_escape_that_the_gate_finds_is_no_match(tmp_path, ignore_case):
+    content = r"u0041 \\u212A \u0041nd"
+    line = '{"type":"user","message":{"role":"user","content":"CONTENT"}}\n'.replace("CONTENT", content)
+    (tmp_path / "one.jsonl").write_text(line)
+    search = programs.Search({"and": ["And"]}, ignore_case=ignore_case)
+    tables = programs.compile_searches([search])
+    assert tables.gate is tables.searches[0][0]
+    program = programs.make_program("matches", ("name", "start"), tables, Conditions(), code=-1)
+    with open(tmp_path / "one.jsonl", "rb") as file:
+        batches = scan_range(file.fileno(), 0, None, program)
+    assert [row for batch in batches for row in zip(*batch.columns(), strict=True)] == [("and", 13)]

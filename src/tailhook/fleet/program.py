@@ -43,7 +43,7 @@ ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i
 class Search:
     """Patterns of one kind. A question has one search for the user's patterns, one for signals, one for categories."""
 
-    __slots__ = ("ignore_case", "own_line", "patterns", "word")
+    __slots__ = ("compiled", "ignore_case", "own_line", "patterns", "word")
 
     def __init__(
         self,
@@ -51,17 +51,40 @@ class Search:
         own_line: bool = False,
         ignore_case: bool = False,
         word: bool = False,
+        compiled: bytes | None = None,
     ) -> None:
-        """patterns: texts by the name of the match."""
+        """patterns: texts by the name of the match.  compiled: their table, if there is one."""
         self.patterns = patterns
         self.own_line = own_line
         self.ignore_case = ignore_case
         self.word = word
+        self.compiled = compiled
 
-    def table(self) -> bytes:
-        """Return the table of the automaton."""
+    def table(self, more: Iterable[str] = ()) -> bytes:
+        """Return the table of the automaton.  more: texts to find, too, under the number after the patterns'."""
+        if self.compiled is not None and not more:
+            return self.compiled
         texts = [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts]
+        texts += [(len(self.patterns), text) for text in more]
         return compile_table(texts, ignore_case=self.ignore_case, word=self.word)
+
+    def is_plain(self) -> bool:
+        """Return whether the JSON text of every string with a match has the pattern itself, unless it escapes ASCII."""
+        texts = (text for texts in self.patterns.values() for text in texts)
+        return not self.word and all(plain_parts(text, False) == [text] for text in texts)
+
+
+class SearchTables(NamedTuple):
+    """The searches of a question, compiled.
+
+    searches: as `ScanProgram` takes them.
+    names: of the matches.
+    gate: finds every line that could match, in the bytes of its JSON text. None: all lines could.
+    """
+
+    searches: tuple[tuple[bytes, bool, int, int], ...] = ()
+    names: tuple[str, ...] = ()
+    gate: bytes | None = None
 
 
 def signal_search() -> Search:
@@ -84,11 +107,12 @@ def half_columns(table: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 
 def make_program(
-    table: str, columns: Sequence[str], searches: Sequence[Search], conditions: Conditions, **options: Any
+    table: str, columns: Sequence[str], tables: SearchTables, conditions: Conditions, **options: Any
 ) -> ScanProgram:
     """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
 
     columns: of the rows; halves of rows have columns of their own, see `half_columns`.
+    tables: what to find, for matches. Other tables have none.
     options: of matches: code (-1 for anywhere, 0 for outside code, 1 for in code), context (characters), all_text,
         sidechains.
     """
@@ -99,17 +123,12 @@ def make_program(
     since, until = microseconds(conditions.since), microseconds(conditions.until)
     if () in (conditions.roles, conditions.sessions):
         since = until = 0  # no time is in between. The core takes an empty list for all
-    names_found: list[str] = []
-    compiled = []
-    for search in searches:
-        compiled.append((search.table(), search.own_line, len(names_found), len(search.patterns)))
-        names_found += search.patterns
     return ScanProgram(
         table=table,
         columns=columns,
-        searches=compiled,
-        names=names_found,
-        gate=make_gate(searches) if table == "matches" else None,
+        searches=tables.searches,
+        names=tables.names,
+        gate=tables.gate,
         roles=conditions.roles or (),
         since=since,
         until=until,
@@ -125,14 +144,36 @@ def microseconds(time: datetime | None) -> int | None:
     return None if time is None else (time - EPOCH) // timedelta(microseconds=1)
 
 
-# ---- the gate ------------------------------------------------------------------
+# ---- the tables ----------------------------------------------------------------
 
 
-def make_gate(searches: Iterable[Search]) -> bytes | None:
+def compile_searches(searches: Sequence[Search]) -> SearchTables:
+    """Return the tables of searches. One search of plain patterns has one table, which is the gate, too."""
+    if not searches:
+        return SearchTables()
+    if len(searches) == 1 and searches[0].compiled is None and searches[0].is_plain():
+        tables = [searches[0].table(more=gate_escapes(searches))]
+        gate: bytes | None = tables[0]
+    else:
+        tables = [search.table() for search in searches]
+        gate = make_gate(searches)
+    names: list[str] = []
+    compiled = []
+    for search, table in zip(searches, tables, strict=True):
+        compiled.append((table, search.own_line, len(names), len(search.patterns)))
+        names += search.patterns
+    return SearchTables(tuple(compiled), tuple(names), gate)
+
+
+def gate_escapes(searches: Iterable[Search]) -> tuple[str, ...]:
+    """Return the escapes behind which JSON could hide the patterns of searches."""
+    return (*ESCAPED_ASCII, *(ESCAPED_LETTERS if any(search.ignore_case for search in searches) else ()))
+
+
+def make_gate(searches: Sequence[Search]) -> bytes | None:
     """Return the table that finds every line which could match, in the bytes of its JSON text; None for all lines."""
-    searches = list(searches)
     ignore_case = any(search.ignore_case for search in searches)
-    literals = {*ESCAPED_ASCII, *(ESCAPED_LETTERS if ignore_case else ())}
+    literals = {*gate_escapes(searches)}
     for search in searches:
         for texts in search.patterns.values():
             for text in texts:

@@ -18,6 +18,7 @@ class Question(NamedTuple):
     table: one of TABLE_COLUMNS (columns.py).
     columns: of the rows, in their order.
     searches: of matches: what to find.
+    tables: the searches, compiled.
     conditions: which rows count.
     options: of matches, as `make_program` takes them.
     redacted_context: characters around a match if secrets are masked; None if they are not.
@@ -26,6 +27,7 @@ class Question(NamedTuple):
     table: str
     columns: tuple[str, ...]
     searches: tuple[programs.Search, ...]
+    tables: programs.SearchTables
     conditions: Conditions
     options: Mapping[str, Any]
     redacted_context: int | None = None
@@ -33,9 +35,7 @@ class Question(NamedTuple):
     def programs(self) -> dict[str, ScanProgram]:
         """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
         return {
-            name: programs.make_program(
-                name, self.read_columns(), self.searches if name == "matches" else (), self.conditions, **self.options
-            )
+            name: programs.make_program(name, self.read_columns(), self.tables, self.conditions, **self.options)
             for name in (self.table, *(["usage"] if self.table == "sessions" else []))
         }
 

@@ -293,7 +293,8 @@ def scan(
         "all_text": all_text,
         "sidechains": sidechains,
     }
-    question = Question(table, chosen, tuple(searches), conditions, options, context if redact else None)
+    tables = programs.compile_searches(searches)
+    question = Question(table, chosen, tuple(searches), tables, conditions, options, context if redact else None)
     folder = None if resume is None else resume_folder(resume, table, chosen)
     return Scan(source_list, question, threads, folder, progress)
 
@@ -397,7 +398,8 @@ def user_search(
     if isinstance(patterns, PatternSet):
         if not patterns.outside_code and in_code is not None:
             raise ValueError("the set has outside_code=False: give in_code=None, too, to find matches in code")
-        search = programs.Search(patterns.patterns, patterns.own_line, patterns.ignore_case, patterns.word)
+        options = (patterns.own_line, patterns.ignore_case, patterns.word)
+        search = programs.Search(patterns.patterns, *options, compiled=patterns._automaton.data)
     else:
         search = programs.Search(by_name(patterns))
     for name, texts in search.patterns.items():
