@@ -37,7 +37,7 @@ cdef struct ScanSearch:
     MatchTable table
     bint own_line
     size_t first_name      # of its names in the question's
-    size_t name_count      # a hit under a later number opens the gate, and is no match
+    size_t name_count      # a hit under a later number only opens the gate
 
 cdef struct ScanQuestion:
     int table

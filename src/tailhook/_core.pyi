@@ -638,7 +638,7 @@ class ScanProgram:
     names: of the matches.
     gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
         It may be the table of the only search. That one may find more than its names, under the number after theirs:
-        such a hit opens the gate, and is no match.
+        such a hit only opens the gate.
     roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
     code: which matches count: -1 all, 0 those outside code, 1 those in code.
     context: characters around a match, up to 131,072.

@@ -331,7 +331,7 @@ def test_the_table_of_a_pattern_set_is_used_as_it_is(tmp_path, compiled):
 
 
 @pytest.mark.parametrize("ignore_case", [False, True])
-def test_an_escape_that_the_gate_finds_is_no_match(tmp_path, ignore_case):
+def test_an_escape_that_the_gate_finds_does_not_match(tmp_path, ignore_case):
     content = r"u0041 \\u212A \u0041nd"
     line = '{"type":"user","message":{"role":"user","content":"CONTENT"}}\n'.replace("CONTENT", content)
     (tmp_path / "one.jsonl").write_text(line)
