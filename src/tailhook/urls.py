@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import os
+import time
 
 from tailhook.errors import MissingExtraError, SourceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
 URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
-MAX_URL_RETRIES = 3
 WEB_SCHEMES = ("http", "https")
 # Parameters of a query, in small letters, that let the caller in; and those that belong to a signature of AWS, Google,
 # CloudFront and Azure. All others may name the file.
@@ -28,7 +28,11 @@ SIGNED_PARAMETERS = (
 )
 SIGNED_PREFIXES = ("x-amz-", "x-goog-")
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
-URL_TIMEOUT_S = 30  # for a request with its retries
+# A store that is busy or away is asked again, with growing pauses, until this time has passed since the first request.
+URL_BUDGET_S = 30.0
+FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 4.0
+MAX_URL_RETRIES = 10_000  # for obstore, which needs a number: the time ends them
+WEB_LISTING_BUDGET_S = 3.0  # a web server that cannot list may answer 501, which obstore takes for a busy server
 # Options of obstore's HTTP client, each of which AWS_… sets.
 CLIENT_OPTIONS = (
     *("allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only", "http2_only"),
@@ -37,6 +41,12 @@ CLIENT_OPTIONS = (
 )
 SIGNAL_INTERVAL_S = 0.1  # how often a wait for a store looks for signals
 MAX_REASON_CHARS = 500  # of what a server answers
+CUT_WORDS = "response body error"  # of obstore: a connection ended before its answer did
+
+
+class CutAnswerError(SourceError):
+    """The answer of a store ended too early. The same request may succeed."""
+
 
 # ---- addresses ---------------------------------------------------------------
 
@@ -215,11 +225,12 @@ def open_url(url: str, version: UrlVersion | None = None) -> BinaryIO:
 # ---- stores ------------------------------------------------------------------
 
 
-def open_store(base: str, shown: str) -> Any:
+def open_store(base: str, shown: str, budget_s: float | None = None) -> Any:
     """Return the store of obstore at a URL. Raises MissingExtraError or SourceError.
 
     base: of the store, as `split_url` gives it.
     shown: the URL in messages, as `without_credentials` gives it; so in the functions below.
+    budget_s: how long a request is repeated if the store is busy or away; None for URL_BUDGET_S.
     """
     try:
         from datetime import timedelta
@@ -234,8 +245,15 @@ def open_store(base: str, shown: str) -> Any:
     elif base.startswith("s3") and is_endpoint_plain():
         options["client_options"] = {**client_options(), "allow_http": True}
     if not base.startswith("file://"):
-        timeout = timedelta(seconds=URL_TIMEOUT_S)
-        options["retry_config"] = {"max_retries": MAX_URL_RETRIES, "retry_timeout": timeout}
+        options["retry_config"] = {
+            "max_retries": MAX_URL_RETRIES,
+            "retry_timeout": timedelta(seconds=URL_BUDGET_S if budget_s is None else budget_s),
+            "backoff": {
+                "init_backoff": timedelta(seconds=FIRST_PAUSE_S),
+                "max_backoff": timedelta(seconds=MAX_PAUSE_S),
+                "base": 2,
+            },
+        }
     try:
         return from_url(base, **options)
     except (BaseError, ValueError, TypeError) as error:  # TypeError: a kind of store that takes no options
@@ -282,15 +300,34 @@ def fetch_range(shown: str, store: Any, name: str, start: int, length: int, vers
     """Return bytes of a version of a file in a store. Raises FileNotFoundError or SourceError.
 
     The version of the answer is compared. A condition in the request (If-Match) would not do: servers may ignore it,
-    and it never holds for a weak etag.
+    and it never holds for a weak etag. For the same reason obstore does not ask for the rest of an answer that was cut
+    if the file has no strong etag. Then all of it is asked for again.
     """
-    found = ask_store("get", shown, store, name, options={"range": (start, start + length)})
-    if version_of(found.meta).differs_from(version):
-        raise replaced_error(shown)
-    data = bytes(call_store(shown, found.bytes))
+    data = b""
+    for is_last in attempts():
+        found = ask_store("get", shown, store, name, options={"range": (start, start + length)})
+        if version_of(found.meta).differs_from(version):
+            raise replaced_error(shown)
+        try:
+            data = bytes(call_store(shown, found.bytes))
+            break
+        except CutAnswerError:
+            if is_last:
+                raise
     if len(data) < length:
         raise SourceError(f"{shown} gave fewer bytes than asked for: {len(data):,} of {length:,}")
     return data
+
+
+def attempts() -> Iterator[bool]:
+    """Yield whether an attempt is the last one: until URL_BUDGET_S has passed, with growing pauses between them."""
+    until = time.monotonic() + URL_BUDGET_S
+    pause = FIRST_PAUSE_S
+    while time.monotonic() < until:
+        yield False
+        time.sleep(pause)
+        pause = min(2 * pause, MAX_PAUSE_S)
+    yield True
 
 
 def ask_store(function: str, shown: str, *arguments: Any, **options: Any) -> Any:
@@ -309,14 +346,20 @@ def call_store(shown: str, function: Callable[..., Any], *arguments: Any, **opti
     except (NotFoundError, FileNotFoundError):
         raise FileNotFoundError(f"nothing at {shown}") from None
     except (BaseError, OSError, ValueError) as error:
-        raise SourceError(f"{shown} cannot be read: {store_reason(error)}") from None
+        raise store_error(f"{shown} cannot be read", error) from None
+
+
+def store_error(what: str, error: Exception) -> SourceError:
+    """Return the error for what a store failed to do.  error: of obstore or the system."""
+    kind = CutAnswerError if CUT_WORDS in str(error) else SourceError
+    return kind(f"{what}: {store_reason(error)}")
 
 
 def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """Return what a function of a store gives. In the main thread, Ctrl-C and other signals end the wait for it.
 
     Python looks for signals in the main thread, between two of its instructions, and such a function may wait for a
-    server for URL_TIMEOUT_S. So another thread calls it, and goes on if the wait has ended. If no thread can be
+    server for URL_BUDGET_S. So another thread calls it, and goes on if the wait has ended. If no thread can be
     started, as while Python ends, this one calls it.
     """
     from threading import Thread, current_thread, main_thread

@@ -14,8 +14,11 @@ from support import engines as helpers
 from support.engines import local_rows, question, sorted_rows
 from support.scan_tables import TABLES
 from support.transcript_trees import grow_tree, mixed_files
+from support.unwell_store import BUSY, CUT, RESET, every_second_request, first_requests, unwell
 
 import tailhook
+from tailhook import urls
+from tailhook.errors import SourceError
 from tailhook.fleet import engines, listing
 from tailhook.fleet.columns import TABLE_COLUMNS
 
@@ -52,15 +55,24 @@ def killed(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def bucket(files):
-    """Start an S3 server, and return the URL of a prefix with the files."""
+def faults():
+    """Return what the proxy in front of the S3 server asks for faults: the last function in the list."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def bucket(files, faults):
+    """Start an S3 server behind a proxy, and return the URL of a prefix with the files."""
     import obstore
     from obstore.store import from_url
 
     server = moto_server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
-    with pytest.MonkeyPatch.context() as patches:
-        address = "http://{}:{}".format(*server.get_host_and_port())
+    address = "http://{}:{}".format(*server.get_host_and_port())
+    with (
+        unwell(address, lambda *asked: faults[-1](*asked) if faults else None) as (address, _),
+        pytest.MonkeyPatch.context() as patches,
+    ):
         environment = {
             "AWS_ENDPOINT_URL": address,
             "AWS_ALLOW_HTTP": "true",
@@ -119,12 +131,14 @@ def test_daft_gives_the_rows_of_the_local_engine(table, folder):
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
 
 
-def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, bucket, tmp_path):
+def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_killed(folder, bucket, faults, tmp_path):
+    faults.append(of_objects(every_second_request(BUSY)))
     subprocess.run(
         [sys.executable, "-m", "support.engines", folder, bucket, tmp_path / "answers", *TABLE_COLUMNS],
         env={**os.environ, "PYTHONPATH": str(TESTS), helpers.KILLED: str(tmp_path / "killed")},
         check=True,
     )
+    faults.clear()
     answers = json.loads((tmp_path / "answers").read_bytes())
     for table in TABLE_COLUMNS:
         assert answers[table] == local_rows(question(folder, table)), table
@@ -132,6 +146,9 @@ def test_daft_on_ray_gives_the_rows_of_the_local_engine_also_after_a_worker_is_k
         assert answers[f"{table} after a kill"] == answers[table]
     for table in ("matches", "sessions"):
         assert answers[f"{table} of objects"] == sorted(row.replace(str(folder), bucket) for row in answers[table])
+    assert answers["without a file"] == answers["records"]
+    assert answers["missing"] == [[str(tmp_path / "answers.jsonl"), "No such file or directory"]]
+    assert "answers.jsonl: No such file or directory" in answers["error"]
 
 
 ENDING = """
@@ -165,6 +182,74 @@ def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, c
     assert one.report.skipped == ()
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
     assert sorted_rows(one, one.to_ray().take_all()) == wanted
+
+
+def of_objects(fault):
+    """Return faults in answers about transcripts, and none in listings."""
+    return lambda path, number: fault(path, number) if ".jsonl" in path else None
+
+
+UNWELL = {
+    "busy at times": every_second_request(BUSY),
+    "reset at times": every_second_request(RESET),
+    "cut at times": every_second_request(CUT),
+    "away for a while": first_requests(BUSY, 6),
+}
+
+
+@pytest.mark.parametrize("fault", UNWELL)
+@pytest.mark.parametrize("table", ["records", "usage"])
+def test_no_engine_loses_an_object_of_a_store_that_is_not_well(table, fault, folder, bucket, faults, cluster):
+    wanted = sorted(row.replace(str(folder), bucket) for row in local_rows(question(folder, table)))
+    for rows in (
+        lambda one: [row._asdict() for row in one.rows()],
+        lambda one: one.to_daft().to_pylist(),
+        lambda one: one.to_ray().take_all(),
+    ):
+        faults.append(of_objects(UNWELL[fault]))
+        one = question(bucket, table)
+        found = sorted_rows(one, rows(one))
+        faults.clear()
+        assert found == wanted
+        assert one.report.skipped == ()
+
+
+def test_an_object_that_stays_unreadable_ends_the_query_or_is_in_the_report(bucket, files, faults, monkeypatch):
+    monkeypatch.setattr(urls, "URL_BUDGET_S", 0.5)
+    gone = next(path for path, data in files.items() if path.endswith(".jsonl") and data)
+    faults.append(lambda path, number: BUSY if gone in path and "list-type" not in path else None)
+    one = question(bucket, "records")
+    with pytest.raises(Exception, match=f"{gone}: .*503 Service Unavailable"):
+        one.to_daft().to_pylist()
+    found = one.to_daft(errors="report").to_pylist()
+    assert [path for path, _ in one.report.skipped] == [f"{bucket}/{gone}"]
+    faults.clear()
+    assert {row["path"] for row in found} == {row.path for row in one.rows()} - {f"{bucket}/{gone}"}
+
+
+@TABLES
+@pytest.mark.parametrize("engine", ["to_daft", "to_ray"])
+def test_a_file_that_is_gone_ends_the_query_or_is_in_the_report(engine, table, folder, tmp_path, cluster):
+    gone = tmp_path / "gone.jsonl"
+    wanted = local_rows(question(folder, table))
+    one = question([folder, tmp_path], table)
+    for errors in ("raise", "report"):
+        gone.write_text('{"type":"user"}\n')
+        frame = getattr(one, engine)(errors=errors)
+        gone.unlink()
+        rows = frame.to_pylist if engine == "to_daft" else frame.take_all
+        if errors == "raise":
+            with pytest.raises(Exception, match=r"gone\.jsonl: No such file or directory"):
+                rows()
+        else:
+            assert sorted_rows(one, rows()) == wanted
+            assert one.report.skipped == ((str(gone), "No such file or directory"),)
+
+
+def test_what_a_query_does_with_errors_is_one_of_two_words(folder):
+    for engine in ("to_daft", "to_ray"):
+        with pytest.raises(ValueError, match='errors is \'skip\': give "raise" or "report"'):
+            getattr(question(folder, "records"), engine)(errors="skip")
 
 
 @pytest.mark.parametrize("table", ["records", "usage"])
@@ -211,14 +296,18 @@ def test_what_only_the_local_engine_does_is_refused(folder, tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
-def test_sources_that_cannot_be_listed_are_in_the_report_and_logged(folder, cluster, caplog):
+def test_sources_that_cannot_be_listed_are_an_error_or_in_the_report_and_logged(folder, cluster, caplog):
     one = question([folder, folder / "absent"], "records")
     for make in (one.to_daft, one.to_ray, lambda: engines.plan_scan(one)):
         caplog.clear()
-        make()
+        with pytest.raises(SourceError, match=str(folder / "absent")):
+            make()
         assert f"tailhook: {folder / 'absent'}: " in caplog.text
-    assert sorted_rows(one, one.to_daft().to_pylist()) == local_rows(question(folder, "records"))
-    assert [problem.path for problem in one.report.skipped] == [str(folder / "absent")]
+    for make in (one.to_daft, one.to_ray):
+        make(errors="report")
+        assert [problem.path for problem in one.report.skipped] == [str(folder / "absent")]
+    found = one.to_daft(errors="report").to_pylist()
+    assert sorted_rows(one, found) == local_rows(question(folder, "records"))
 
 
 def test_sources_are_listed_once(folder, cluster, monkeypatch):

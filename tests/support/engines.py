@@ -89,4 +89,15 @@ if __name__ == "__main__":
     for name in ("matches", "sessions"):
         wanted = question(bucket, name)
         answers[f"{name} of objects"] = sorted_rows(wanted, wanted.to_daft().to_pylist())
+    gone = Path(f"{found}.jsonl")
+    wanted = question([folder, gone], "records")
+    for errors in ("report", "raise"):
+        gone.write_text('{"type":"user"}\n')
+        frame = wanted.to_daft(errors=errors)
+        gone.unlink()
+        try:
+            answers["without a file"] = sorted_rows(wanted, frame.to_pylist())
+            answers["missing"] = wanted.report.skipped
+        except Exception as error:  # Daft's own
+            answers["error"] = str(error)
     Path(found).write_text(json.dumps(answers))  # Ray writes to stdout

@@ -21,6 +21,7 @@ def list_bucket(files, address):
     """Return an answer of S3's ListObjectsV2."""
     asked = {name: values[0] for name, values in parse_qs(address.query).items()}
     keys = [path for path in sorted(files) if path.startswith(f"{address.path}/{asked.get('prefix', '')}")]
+    keys = [path for path in keys if path > f"{address.path}/{asked.get('start-after', '')}"]
     start = int(asked.get("continuation-token", 0))
     contents = "".join(
         f"<Contents><Key>{escape(path.removeprefix(f'{address.path}/'))}</Key><Size>{len(files[path])}</Size>"
@@ -38,11 +39,18 @@ def list_bucket(files, address):
 def bucket(files):
     """Serve files, {key: bytes}, as the bucket `bucket`, which the environment names; give them, and what is asked."""
     found = {f"/bucket/{key}": data for key, data in files.items()}
-    with served(found) as (address, asked), pytest.MonkeyPatch.context() as monkeypatch:
+    with served(found) as (address, asked), environment_of_bucket(address):
+        yield found, asked
+
+
+@contextlib.contextmanager
+def environment_of_bucket(address):
+    """Let the environment name a server of a bucket."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)
         monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
         monkeypatch.setenv("AWS_REGION", "us-east-1")
-        yield found, asked
+        yield
 
 
 @contextlib.contextmanager

@@ -277,7 +277,7 @@ def test_a_large_column_of_tools_is_read_only_if_it_is_asked_for(tmp_path, colum
     (tmp_path / "s.jsonl").write_text(json.dumps(line))
     for columns in (["name", column], ["name"]):
         scan = tailhook.scan(tmp_path, "tools", columns=columns)
-        (batch,) = scan._read("tools", scan._find_files(), scan._new_run())
+        (batch,) = scan._read("tools", scan._find_files(run := scan._new_run()), run)
         assert (column in batch.names) == (column in columns)
         assert [row.name for row in scan.rows()] == ["Edit", "Bash"]
         assert column not in columns or any(getattr(row, column) for row in scan.rows())

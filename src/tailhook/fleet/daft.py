@@ -35,9 +35,19 @@ if sys.version_info < (3, 14):
     atexit.register(time.sleep, DAFT_REST_S)
 
 
-def to_daft(question: Question, files: Sequence[SourceFile]) -> daft.DataFrame:
+def collect_daft_missing() -> engines.MissingSources:
+    """Return what collects the sources that Daft's runner cannot read. Starts Ray if Daft is to run on it."""
+    if daft.get_or_infer_runner_type() != "ray":
+        return engines.LocalMissing()
+    daft.get_or_create_runner()
+    return engines.RayMissing()
+
+
+def to_daft(question: Question, files: Sequence[SourceFile], missing: engines.MissingSources | None) -> daft.DataFrame:
     """Return the rows of a question as a data frame. Daft reads the files when it needs the rows."""
-    return engines.build(question, files, lambda *of: DaftSource(*of).read(), map_daft_buckets, daft.DataFrame.concat)
+    return engines.build(
+        question, files, missing, lambda *of: DaftSource(*of).read(), map_daft_buckets, daft.DataFrame.concat
+    )
 
 
 def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) -> daft.DataFrame:

@@ -13,10 +13,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar
+from weakref import WeakValueDictionary
 from zlib import crc32
 
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
+from tailhook.errors import SourceError
 from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
@@ -42,6 +44,7 @@ HALF_KEYS: Mapping[str, Sequence[str]] = {
 # A row for each bucket of a task, with its halves in Arrow's IPC format.
 PACKED_SCHEMA = pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
 ENGINE_LOG = logging.getLogger("tailhook")
+OnError = Literal["raise", "report"]  # what a query does if a source cannot be read
 EngineFrame = TypeVar("EngineFrame")
 
 
@@ -59,12 +62,14 @@ class TaskReader(NamedTuple):
     program: of the rows or halves that are read.
     buckets: into which halves are sorted.
     halves: the table whose packed halves are read; None for the rows of the question.
+    missing: gets the sources that cannot be read; None if such a source ends the query.
     """
 
     question: Question
     program: ScanProgram
     buckets: int
     halves: str | None = None
+    missing: MissingSources | None = None
 
     @property
     def table(self) -> str:
@@ -86,19 +91,20 @@ class TaskReader(NamedTuple):
 
     def narrowed(self, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> TaskReader:
         """Return a reader of the columns and at least the rows that an engine needs; halves are needed as they are."""
-        return self if self.halves else make_reader(narrow(self.question, columns, wanted))
+        return self if self.halves else make_reader(narrow(self.question, columns, wanted), missing=self.missing)
 
     def with_columns(self, columns: Iterable[str]) -> TaskReader:
         """Return a reader of the rows with these columns, in this order; with the first one for none."""
-        return make_reader(self.question._replace(columns=tuple(columns) or self.question.columns[:1]))
+        question = self.question._replace(columns=tuple(columns) or self.question.columns[:1])
+        return make_reader(question, missing=self.missing)
 
     def rows(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
         """Yield the rows or halves of a task as tables of pyarrow.  limit: how many are enough.
 
-        A file that cannot be read is a warning in the worker's log.
+        Raises SourceError if a file cannot be read and nothing collects such files.
         """
         result = scan_task(self.program, task)
-        log_problems(result.problems)
+        note_problems(result.problems, self.missing)
         for batch in self.question.masked(self.table, result.batches, self.question.task_columns(self.table)):
             found = pyarrow.table(batch).slice(0, limit)
             limit = None if limit is None else limit - len(found)
@@ -106,37 +112,101 @@ class TaskReader(NamedTuple):
                 yield found.cast(plain_schema(found.schema))
 
 
-def log_problems(problems: Iterable[ScanProblem]) -> None:
-    """Warn of sources that cannot be read. A job on a cluster has no one place where a report could be shown."""
+class MissingSources(Protocol):
+    """Collects the sources that the tasks of a query cannot read. It can be pickled."""
+
+    def add(self, problems: Sequence[ScanProblem]) -> None:
+        """Add sources, in any process that runs a task."""
+
+    def found(self) -> Sequence[ScanProblem]:
+        """Return all sources that were added. Is called in the process that asked the question."""
+
+
+class LocalMissing:
+    """Collects the sources that tasks in this process cannot read."""
+
+    def __init__(self) -> None:
+        self.problems: list[ScanProblem] = []
+        LOCAL_MISSING[id(self)] = self
+
+    def add(self, problems: Sequence[ScanProblem]) -> None:
+        self.problems += problems
+
+    def found(self) -> Sequence[ScanProblem]:
+        return self.problems
+
+    def __reduce__(self) -> tuple[Callable[[int], LocalMissing], tuple[int]]:
+        """Return what finds this object again: an engine may pickle what it runs in its own process."""
+        return LOCAL_MISSING.__getitem__, (id(self),)
+
+
+LOCAL_MISSING: WeakValueDictionary[int, LocalMissing] = WeakValueDictionary()
+
+
+class RayMissing:
+    """Collects the sources that tasks on Ray cannot read, in an actor. It ends with the scan that asked."""
+
+    def __init__(self) -> None:
+        import ray
+
+        self.actor = ray.remote(num_cpus=0)(LocalMissing).remote()
+
+    def add(self, problems: Sequence[ScanProblem]) -> None:
+        import ray
+
+        ray.get(self.actor.add.remote(problems))
+
+    def found(self) -> Sequence[ScanProblem]:
+        import ray
+
+        found: Sequence[ScanProblem] = ray.get(self.actor.found.remote())
+        return found
+
+
+def note_problems(problems: Sequence[ScanProblem], missing: MissingSources | None) -> None:
+    """Log sources that cannot be read, and collect them. Raises SourceError if nothing collects them."""
     for problem in problems:
         ENGINE_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
+    if not problems:
+        return
+    if missing is not None:
+        missing.add(problems)
+        return
+    path, reason = problems[0]
+    others = f", and {len(problems) - 1:,} more" if len(problems) > 1 else ""
+    raise SourceError(f'{path}: {reason}{others}. errors="report" gives the rows of all other sources')
 
 
-def make_reader(question: Question, halves: str | None = None, buckets: int = 1) -> TaskReader:
-    """Return what reads the tasks of a question, with the finished program."""
-    return TaskReader(question, question.programs()[halves or question.table], buckets, halves)
+def make_reader(
+    question: Question, halves: str | None = None, buckets: int = 1, missing: MissingSources | None = None
+) -> TaskReader:
+    """Return what reads the tasks of a question, with the finished program.  missing: as in TaskReader."""
+    return TaskReader(question, question.programs()[halves or question.table], buckets, halves, missing)
 
 
 def plan_scan(scan: Scan) -> tuple[TaskReader, list[list[FileRange]]]:
     """Return what an engine needs to read a scan of matches or records: a reader, and the tasks to be read.
 
-    Raises ValueError for the other tables.
+    Raises ValueError for the other tables, and SourceError if a source cannot be listed. A source that cannot be read
+    ends the query with SourceError.
     """
     if scan.table in HALVES:
         advice = "use to_daft, to_ray or engines.build"
         raise ValueError(f"rows of the table {scan.table} are joined from several tasks: {advice}")
-    return make_reader(scan._question), list(make_tasks(scan._find_engine_files()))
+    return make_reader(scan._question), list(make_tasks(scan._find_engine_files(None)))
 
 
 def build(
     question: Question,
     files: Sequence[SourceFile],
+    missing: MissingSources | None,
     read: Callable[[TaskReader, list[list[FileRange]]], EngineFrame],
     gather: Callable[[EngineFrame, Any, Callable[..., Any]], EngineFrame],
     union: Callable[[EngineFrame, EngineFrame], EngineFrame],
 ) -> EngineFrame:
     """Return the rows of a question as an engine has them.
 
+    missing: as in TaskReader.
     read: takes a reader and tasks. Returns a frame of the rows or packed halves that the reader gives for them.
     gather: takes a frame of packed halves, a schema and a function. Groups the frame by `bucket`, calls
         `function(tables, halves)` with two lists for each group, and returns a frame of all tables that it returned.
@@ -146,10 +216,10 @@ def build(
     tasks = list(make_tasks(files))
     buckets = max(1, min(MAX_JOIN_BUCKETS, sum(file.size for file in files) // BUCKET_BYTES))
     if question.table not in HALVES:
-        return read(make_reader(question), tasks)
-    halves = read(make_reader(question, question.table, buckets), tasks)
+        return read(make_reader(question, missing=missing), tasks)
+    halves = read(make_reader(question, question.table, buckets, missing), tasks)
     if question.table == "sessions":
-        usage = read(make_reader(question, "usage", buckets), tasks)
+        usage = read(make_reader(question, "usage", buckets, missing), tasks)
         halves = union(halves, gather(usage, PACKED_SCHEMA, partial(by_session, buckets=buckets)))
     return gather(halves, row_schema(question.table, question.columns), partial(join, question))
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tailhook.errors import SourceError, TailhookError
+from tailhook.errors import TailhookError
 from tailhook.fleet.plan import (
     HEAD_BYTES,
     MARK_BYTES,
@@ -22,16 +22,19 @@ from tailhook.fleet.plan import (
 from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.urls import (
     BUCKET_SCHEMES,
+    WEB_LISTING_BUDGET_S,
     WEB_SCHEMES,
+    CutAnswerError,
     UrlVersion,
     ask_store,
+    attempts,
     call_interruptibly,
     fetch_range,
     find_facts,
     normalize_scheme,
     open_store,
     split_url,
-    store_reason,
+    store_error,
     version_of,
     web_address,
     without_credentials,
@@ -117,11 +120,22 @@ def objects_below(folder: str) -> Iterator[SourceFile]:
     base, name = split_url(f"{folder.rstrip('/')}/")
     in_bucket = base.partition("://")[0] in BUCKET_SCHEMES
     shown = without_credentials(folder)
-    store = open_store(base, shown)
-    pages = iter(ask_store("list", shown, store, prefix=name.strip("/") or None))
-    while (page := next_page(pages, shown)) is not None:
-        for facts in page:
-            yield source_file(f"{base}/{facts['path'] if in_bucket else quote(facts['path'])}", facts)
+    store = open_store(base, shown, None if in_bucket else WEB_LISTING_BUDGET_S)
+    path = None  # of the newest object, behind which a listing goes on that was cut
+    tries = attempts()
+    while True:
+        is_last = next(tries)
+        try:
+            pages = iter(ask_store("list", shown, store, prefix=name.strip("/") or None, offset=path))
+            while (page := next_page(pages, shown)) is not None:
+                for facts in page:
+                    path = facts["path"]
+                    yield source_file(f"{base}/{path if in_bucket else quote(path)}", facts)
+                tries = attempts()  # the time counts from the newest page on
+            return
+        except CutAnswerError:
+            if is_last:
+                raise
 
 
 def next_page(pages: Iterator[Any], shown: str) -> Any:
@@ -131,7 +145,7 @@ def next_page(pages: Iterator[Any], shown: str) -> Any:
     try:
         return call_interruptibly(next, pages, None)
     except (BaseError, OSError) as error:
-        raise SourceError(f"{shown} cannot be listed: {store_reason(error)}") from None
+        raise store_error(f"{shown} cannot be listed", error) from None
 
 
 def source_file(url: str, facts: Any) -> SourceFile:
@@ -160,15 +174,19 @@ class ByteSpan(NamedTuple):
 
 
 def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
-    """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it."""
+    """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it.
+
+    That byte shows whether a line begins at the part's start. The first block has it beside its own bytes.
+    """
     for number, part in enumerate(parts):
         if part.version is None or is_named_compressed(part.path):
             continue
         if needs_head(part):
             yield ByteSpan(number, part.path, part.url, part.version, 0, min(HEAD_BYTES, part.size))
         end = part.size if part.end is None else min(part.end, part.size)
-        for start in range(max(0, part.start - 1), end, BLOCK_BYTES):
-            yield ByteSpan(number, part.path, part.url, part.version, start, min(BLOCK_BYTES, end - start))
+        for start in range(part.start, end, BLOCK_BYTES):
+            first = max(0, start - 1) if start == part.start else start
+            yield ByteSpan(number, part.path, part.url, part.version, first, min(start + BLOCK_BYTES, end) - first)
 
 
 def needs_head(part: FileRange) -> bool:

@@ -14,6 +14,7 @@ from tailhook.fleet.plan import FileRange, SourceFile
 from tailhook.fleet.question import Question
 
 try:
+    import ray
     import ray.data
     from ray.data import Dataset, Datasource, ReadTask
     from ray.data.block import BlockMetadata
@@ -23,9 +24,16 @@ except ImportError as error:
     raise MissingExtraError(f"to_ray needs Ray Data ({error}). Install it:  pip install 'tailhook[ray]'") from error
 
 
-def to_ray(question: Question, files: Sequence[SourceFile]) -> Dataset:
+def collect_ray_missing() -> engines.MissingSources:
+    """Return what collects the sources that workers cannot read. Starts Ray as its data sets do."""
+    if not ray.is_initialized():
+        ray.init()
+    return engines.RayMissing()
+
+
+def to_ray(question: Question, files: Sequence[SourceFile], missing: engines.MissingSources | None) -> Dataset:
     """Return the rows of a question as a dataset. Ray reads the files when it needs the rows."""
-    return engines.build(question, files, make_dataset, map_ray_buckets, Dataset.union)
+    return engines.build(question, files, missing, make_dataset, map_ray_buckets, Dataset.union)
 
 
 def make_dataset(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]]) -> Dataset:

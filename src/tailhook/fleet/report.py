@@ -11,6 +11,10 @@ from typing import NamedTuple
 from tailhook.fleet.local import TaskResult
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.fleet.engines import MissingSources
+
 
 class ScanReport(NamedTuple):
     """What a scan read.
@@ -63,11 +67,11 @@ class ScanRun:
     problems: sources that could not be read.
     """
 
-    def __init__(self, table: str, progress: Watch | None) -> None:
-        """table: of the rows.  progress: as for a Scan."""
+    def __init__(self, table: str, progress: Watch | None, missing: MissingSources | None = None) -> None:
+        """table: of the rows.  progress: as for a Scan.  missing: collects what an engine cannot read."""
         self.counts: Counter[str] = Counter()
         self.problems: list[ScanProblem] = []
-        self._table, self._progress = table, progress
+        self._table, self._progress, self._missing = table, progress, missing
         self._unknown_types: Counter[tuple[str, str]] = Counter()
         self._sizes: dict[str, int] = {}  # bytes to read of each file, once
         self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
@@ -114,8 +118,9 @@ class ScanRun:
     def report(self) -> ScanReport:
         """Return what was read so far."""
         counts = self.counts
+        problems = dict.fromkeys([*self.problems, *(self._missing.found() if self._missing else ())])
         return ScanReport(
             *(counts["files"], counts["bytes"], counts["records"], counts["broken_lines"], counts["long_lines"]),
-            *(self._seconds, tuple(self.problems), dict(self._unknown_types)),
+            *(self._seconds, tuple(problems), dict(self._unknown_types)),
             *(counts["older_files"], counts["unchanged_files"]),
         )

@@ -32,12 +32,14 @@ if TYPE_CHECKING:
     import daft  # pyright: ignore[reportMissingImports]
     import ray.data  # pyright: ignore[reportMissingImports]
 
+    from tailhook.fleet.engines import MissingSources, OnError
+
 
 class Scan:
     """A question about many transcripts, and its rows as Arrow record batches. `tailhook.scan` makes it.
 
     Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration
-    reads the sources again. A source that cannot be read raises nothing: it is in `report`.
+    reads the sources again. A source that cannot be read raises nothing: it is in `report`. Engines raise by default.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -77,9 +79,9 @@ class Scan:
         question = self._question._replace(columns=(*self.columns, name))
         return Scan(self.sources, question, self._workers, self.resume, self._progress)
 
-    def _new_run(self) -> ScanRun:
-        """Return what notes what an iteration reads: several may go on at the same time."""
-        return ScanRun(self.table, self._progress)
+    def _new_run(self, missing: MissingSources | None = None) -> ScanRun:
+        """Return what notes what an iteration reads: several may go on at the same time.  missing: as for ScanRun."""
+        return ScanRun(self.table, self._progress, missing)
 
     def __repr__(self) -> str:
         """Return the question in one line; what is long is cut."""
@@ -118,22 +120,21 @@ class Scan:
             )
             yield from self._question.masked(self.table, found, self.columns)
 
-    def _find_files(self, run: ScanRun | None = None) -> list[SourceFile]:
-        """Return the files to scan.  run: gets the sources that cannot be read; None: a new one."""
-        if run is None:
-            run = self._newest = self._new_run()
+    def _find_files(self, run: ScanRun) -> list[SourceFile]:
+        """Return the files to scan.  run: gets the sources that cannot be listed."""
         sources = default_folders(run.problems) if self.sources is None else self.sources
         found = find_source_files(sources, run.problems)
         files = files_since(found, self.table, self._question.conditions.since)
         run.counts["older_files"] = len(found) - len(files)
         return files
 
-    def _find_engine_files(self) -> list[SourceFile]:
-        """Return the files to scan, and log the sources that cannot be read."""
-        from tailhook.fleet.engines import log_problems
+    def _find_engine_files(self, missing: MissingSources | None) -> list[SourceFile]:
+        """Return the files to scan. The report then has what `missing` collects; None: a fault raises SourceError."""
+        from tailhook.fleet.engines import note_problems
 
-        files = self._find_files()
-        log_problems(self.report.skipped)
+        run = self._newest = self._new_run(missing)
+        files = self._find_files(run)
+        note_problems(run.problems, missing)
         return files
 
     def update(self) -> list[Path]:
@@ -153,28 +154,39 @@ class Scan:
 
         return update_folder(folder, self._question, self._find_files(run), self._workers, run.begin, run.note)
 
-    def to_daft(self) -> daft.DataFrame:
+    def to_daft(self, errors: OnError = "raise") -> daft.DataFrame:
         """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
 
-        Raises MissingExtraError without Daft, and ValueError for a scan with `resume` or `progress`.
+        errors: "raise" if a source that cannot be read is to end the query. With "report" the rows of all others come,
+            and `report.skipped` has what is missing once the query has ended.
+
+        Raises MissingExtraError without Daft, ValueError for a scan with `resume` or `progress`, and SourceError if a
+        source cannot be listed. The query raises Daft's error with the words of a SourceError.
         """
-        self._check_engine("Daft")
-        from tailhook.fleet.daft import to_daft
+        self._check_engine("Daft", errors)
+        from tailhook.fleet.daft import collect_daft_missing, to_daft
 
-        return to_daft(self._question, self._find_engine_files())
+        missing = collect_daft_missing() if errors == "report" else None
+        return to_daft(self._question, self._find_engine_files(missing), missing)
 
-    def to_ray(self) -> ray.data.Dataset:
+    def to_ray(self, errors: OnError = "raise") -> ray.data.Dataset:
         """Return the rows as a dataset of Ray Data. Lists the sources.
 
-        Raises MissingExtraError without Ray Data, and ValueError for a scan with `resume` or `progress`.
+        errors: as for `to_daft`.
+
+        Raises MissingExtraError without Ray Data, ValueError for a scan with `resume` or `progress`, and SourceError if
+        a source cannot be listed. The query raises Ray's error with the words of a SourceError.
         """
-        self._check_engine("Ray Data")
-        from tailhook.fleet.ray import to_ray
+        self._check_engine("Ray Data", errors)
+        from tailhook.fleet.ray import collect_ray_missing, to_ray
 
-        return to_ray(self._question, self._find_engine_files())
+        missing = collect_ray_missing() if errors == "report" else None
+        return to_ray(self._question, self._find_engine_files(missing), missing)
 
-    def _check_engine(self, engine: str) -> None:
-        """Raise ValueError if the scan has what only the local engine does."""
+    def _check_engine(self, engine: str, errors: OnError) -> None:
+        """Raise ValueError if the scan has what only the local engine does, or for unknown `errors`."""
+        if errors not in ("raise", "report"):
+            raise ValueError(f'errors is {errors!r}: give "raise" or "report"')
         if self.resume is not None:
             raise ValueError(f"{engine} keeps no rows for a later run: leave out resume, or read its Parquet files")
         if self._progress is not None:
