@@ -2,7 +2,7 @@
 
 import pytest
 from support.corpora import transcript_paths
-from support.oracles.host_usage import Response, responses
+from support.oracles.host_usage import HOSTS, Response, responses
 from support.usage_histories import HISTORIES
 
 
@@ -45,7 +45,7 @@ def test_broken_lines_are_passed_over(tmp_path):
     assert in_order(counted("codex", torn, tmp_path)) == in_order(history.bill)
 
 
-@pytest.mark.parametrize("host", ["codex"])
+@pytest.mark.parametrize("host", HOSTS)
 def test_other_hosts_transcripts_have_no_usage_of_this_host(host):
     paths = transcript_paths()
     assert paths
