@@ -280,6 +280,7 @@ CASES = [
         for topic in ("first", "last", "buried")
     ),
     Worst("a store of a million messages, the topic absent", begin=store_of_a_million("absent"), blocks=False),
+    Worst("a loop of 2,000 iterations", begin=idle_loop(60, earlier=2000)),
     Worst("a store of 5 GB", begin=store_of_5_gb, blocks=False),
     Worst("a prompt of 128 KiB, all machines", machine=ALL, begin=prompt_of_128_kib, size="500 MB"),
     Worst("a triage state of 2 MB, all machines", machine=ALL, begin=triage_state_of_2_mb, size="500 MB"),

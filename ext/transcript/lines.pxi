@@ -4,12 +4,41 @@
 # reverse_messages.
 # Needs: the window (transcript/window.pxi), RecFields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
 # rec_message and rec_may_hold_message (transcript/records.pxi), rec_copy (transcript/record_class.pxi), bytes_between
-# (text/view.pxi).
+# (text/view.pxi), JsonColumn and json_scan_row (json/columns.pxi), json_skip_space (json/grammar.pxi).
 
 cdef enum:
     WIN_LINES
     WIN_RECORDS
     WIN_MESSAGES
+
+
+cdef bint win_may_exceed(WinLine* line, bytes name, int64_t bound) noexcept:
+    """Return False if the line is an object whose member of that name is missing, or a whole number up to `bound`."""
+    cdef JsonColumn column
+    cdef JsonFault fault
+    cdef Cursor p = json_skip_space(line.start, line.end)
+    cdef int64_t number = 0
+    cdef bint is_negative
+    if p == line.end or p[0] != c"{":
+        return True
+    memset(&column, 0, sizeof(column))
+    column.name = <Cursor>PyBytes_AS_STRING(name)
+    column.size = PyBytes_GET_SIZE(name)
+    if json_scan_row(p, line.end, &column, 1, NULL, &fault) == NULL:
+        return True
+    p = column.value
+    if p == NULL:
+        return False
+    is_negative = p[0] == c"-"
+    p += is_negative
+    if column.end - p > 18:
+        return True
+    while p != column.end:
+        if not c"0" <= p[0] <= c"9":
+            return True
+        number = number * 10 + (p[0] - c"0")
+        p += 1
+    return (-number if is_negative else number) > bound
 
 
 @cython.final
@@ -18,6 +47,8 @@ cdef enum:
 cdef class LineIterator:
     cdef object file
     cdef bytes needle  # return only lines that contain it; None: all
+    cdef bytes member  # if given, leave out the lines of which win_may_exceed returns False
+    cdef int64_t bound
     cdef WinWindow window
     cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
@@ -39,6 +70,8 @@ cdef class LineIterator:
         try:
             while win_step(&self.window, &line):
                 if self.needle is not None and not win_line_contains(&line, self.needle):
+                    continue
+                if self.member is not None and not win_may_exceed(&line, self.member, self.bound):
                     continue
                 if self.give == WIN_LINES:
                     return (line.offset, bytes_between(line.start, line.end))
@@ -64,9 +97,14 @@ cdef LineIterator win_iterate(object file, int64_t start, object end, object max
     return lines
 
 
-def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None):
+def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None, tuple above=None):
     cdef LineIterator lines = win_iterate(file, start, end, max_line, False, WIN_LINES)
     lines.needle = containing
+    if above is not None:
+        name, lines.bound = above
+        lines.member = name.encode()
+        if PyBytes_GET_SIZE(lines.member) > JSON_MAX_NAME_BYTES:
+            raise ValueError("the member's name is too long")
     return lines
 
 

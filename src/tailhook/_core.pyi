@@ -131,6 +131,7 @@ def reverse_lines(
     end: int | None = None,
     max_line: int | None = None,
     containing: bytes | None = None,
+    above: tuple[str, int] | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over the lines of a file, newest first: (offset of the first byte, bytes without the line end).
 
@@ -138,6 +139,8 @@ def reverse_lines(
     file's size now: lines written later are not returned.
     max_line: bytes; longer lines are skipped and not kept in memory.
     containing: bytes that a line must contain. Other lines are skipped without becoming Python objects.
+    above: a member's name, at most 64 bytes of UTF-8, and a number. A line that is a JSON object is skipped if it has no
+    such member, or if that is a whole number that is not greater. A line that is something else is returned.
 
     A line ends with a newline, or a carriage return and a newline; the last line may have no end. A byte order mark at
     the start of the file is left out. If the file is truncated or overwritten meanwhile, the iteration ends.

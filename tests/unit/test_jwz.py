@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from support.oracles import jwz
 
-from tailhook.stores.jwz import LOOK_BACK_BYTES, UNREMEMBERED_BYTES, Store, ulid
+from tailhook.stores import jwz as store_module
+from tailhook.stores.jwz import END_BYTES, LOOK_BACK_BYTES, UNREMEMBERED_BYTES, Store, ulid
+from tailhook.stores.loop import TOPIC, find_loop
 
 
 @pytest.fixture
@@ -159,6 +161,36 @@ def test_a_body_with_a_lone_surrogate_is_written_as_valid_utf_8(store):
     assert lines(store)
 
 
+@pytest.mark.parametrize("iterations", [20, 200, 2000])
+def test_a_loops_stop_does_not_get_dearer_with_its_own_iterations(tmp_path, monkeypatch, iterations):
+    """What a stop does: it finds the loop, and reads it again under the lock before it posts the next state."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    store, newest = Store.make(str(tmp_path)), None
+    state = {"schema": 1, "event": "STATE", "stack": [{"id": "a", "mode": "loop", "max": 5000, "prompt": "x" * 100}]}
+    with store.lock():
+        for iteration in range(iterations):
+            state["stack"][0]["iter"] = iteration
+            newest = store.post(TOPIC, json.dumps(state), 1000.0 + iteration, newest)
+    parsed, parse = [], store_module.parse_jwz_record
+    monkeypatch.setattr(store_module, "parse_jwz_record", lambda line: parsed.append(line) or parse(line))
+    loop = find_loop([str(tmp_path)])
+    with loop.lock():
+        assert not loop.reload()
+        loop.save({**loop.state, "updated_at": "now"}, 1000.0 + iterations)
+    assert loop.state["stack"][0]["iter"] == iterations - 1
+    assert len(parsed) == 2  # the topic, and its newest message
+    assert not (tmp_path / "state").exists()  # nothing has to be remembered of such a store
+
+
+def test_a_store_is_read_again_if_another_program_has_posted_meanwhile(tmp_path):
+    jwz.post(tmp_path, '{"schema": 1, "n": 1}', topic=TOPIC, created_at=1)
+    loop = find_loop([str(tmp_path)])
+    jwz.post(tmp_path, '{"schema": 1, "n": 2}', topic=TOPIC, created_at=2)
+    assert (loop.reload(), loop.state["n"], loop.reload()) == (True, 2, False)
+    (tmp_path / ".jwz" / "messages.jsonl").unlink()
+    assert (loop.reload(), loop.newest, loop.reload()) == (True, None, False)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="what was read is counted in /proc")
 def test_a_store_of_10_gb_costs_its_beginning_and_its_end(tmp_path):
     jwz.post(tmp_path, "first", topic="t", created_at=1)
@@ -234,6 +266,7 @@ def test_the_page_on_the_decision_names_the_bounds():
     page = (Path(__file__).parents[2] / "docs/decisions/newest-message.md").read_text()
     assert f"compared with those in the {LOOK_BACK_BYTES >> 10} KiB before it" in page
     assert f"A store of up to {UNREMEMBERED_BYTES >> 10} KiB is read again" in page
+    assert f"the first {END_BYTES >> 10} KiB are searched for the topic, and\nthe last {END_BYTES >> 10} KiB" in page
 
 
 def test_a_first_message_has_the_time_that_is_given(store):

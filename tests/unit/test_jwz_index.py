@@ -28,6 +28,7 @@ def private(tmp_path, monkeypatch):
 def small(monkeypatch):
     """Set the sizes to some hundred bytes, so that a store of a few kilobytes is a large one."""
     monkeypatch.setattr(store_module, "UNREMEMBERED_BYTES", 500)
+    monkeypatch.setattr(store_module, "END_BYTES", 200)
     monkeypatch.setattr(jwz_index, "UNREMEMBERED_BYTES", 500)
     monkeypatch.setattr(jwz_index, "NEAR_END_BYTES", 700)
     monkeypatch.setattr(jwz_index, "PIECE_BYTES", 100)

@@ -59,6 +59,38 @@ def test_both_directions_give_the_lines(file_of, data, lines):
 
 
 @pytest.mark.parametrize(
+    ("line", "is_given"),
+    [
+        (b'{"at":6}', True),
+        (b'{"at":5}', False),
+        (b' {"n":[{"at":9}],"at" : 5 }', False),
+        (b'{"at":9,"at":5}', False),
+        (b'{"at":5,"\\u0061t":6}', True),
+        (b'{"at":-6}', False),
+        (b'{"n":9}', False),
+        (b'{"at":"9"}', True),
+        (b'{"at":5.5}', True),
+        (b'{"at":1e2}', True),
+        (b'{"at":1234567890123456789012}', True),
+        (b'{"at":null}', True),
+        (b"{}", False),
+        (b'{"at":5', True),
+        (b"[5]", True),
+        (b"", True),
+    ],
+)
+def test_a_line_is_skipped_only_if_its_number_is_surely_not_above(file_of, line, is_given):
+    file = file_of(line + b'\n{"at":7}\n' + line + b'\n{"at":7}\n')
+    assert newest_first(file, above=("at", 5)) == [b'{"at":7}', *[line] * is_given] * 2
+    assert newest_first(file, above=("at", 7), containing=b'"at":7}') == []
+
+
+def test_the_name_of_a_number_has_a_limit(file_of):
+    with pytest.raises(ValueError, match="too long"):
+        reverse_lines(file_of(b"{}"), above=("x" * 65, 5))
+
+
+@pytest.mark.parametrize(
     "length", [0, 1, WINDOW - 2, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW, 5 * WINDOW + 7, 3_000_000]
 )
 @pytest.mark.parametrize("around", [0, 1, 63, 64, 65, WINDOW])

@@ -87,17 +87,22 @@ def no_state(folder: Path) -> None:
     """Leave the project without a state."""
 
 
-def idle_loop(age: int) -> Callable[[Path], Path]:
-    """Return a function that makes a loop which changed `age` seconds ago."""
+def idle_loop(age: int, earlier: int = 0) -> Callable[[Path], Path]:
+    """Return a function that makes a loop which changed `age` seconds ago.
+
+    earlier: how many of its own iterations the store holds besides the newest.
+    """
 
     def begin(folder: Path) -> Path:
         now = time.time()
-        frame = {"id": "bench", "mode": "loop", "iter": 3, "max": 10, "session_id": "bench"}
+        frame = {"id": "bench", "mode": "loop", "iter": 3, "max": earlier + 10, "session_id": "bench"}
         # A stop of a later round must find it as old as the first one did: the time is far from every limit.
         state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso_time(now - age), "stack": [frame]}
-        store = Store.make(str(folder))
+        store, newest = Store.make(str(folder)), None
         with store.lock():
-            store.post(TOPIC, json.dumps(state, separators=(",", ":")), now - age)
+            for iteration in range(3, earlier + 4):
+                frame["iter"] = iteration
+                newest = store.post(TOPIC, json.dumps(state, separators=(",", ":")), now - age, newest)
         return Path(store.path) / MESSAGES_FILE
 
     return begin
@@ -169,6 +174,7 @@ DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
 CASES = (
     *(Case(name, "no state", WORKING, False, no_state) for name in DECIDING),
     Case("idle", "active", WORKING, True, idle_loop(60)),
+    Case("idle", "iteration 500", WORKING, True, idle_loop(60, earlier=500)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
     Case("ralph", "active", WORKING, True, ralph_loop),

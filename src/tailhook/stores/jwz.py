@@ -5,8 +5,9 @@ learnt with the real program: a program that reads in order to write holds `floc
 to the write; a second topic record of one name makes jwz drop that topic's messages; a line that is JSON but not an
 object crashes it.
 
-A store of up to UNREMEMBERED_BYTES is read from its beginning each time. For a larger one, `tailhook.stores.jwz_index`
-remembers what its first bytes hold, so that a stop reads only what was appended since.
+A store of up to UNREMEMBERED_BYTES is read from its beginning each time. Of a larger one, END_BYTES are read at both
+ends, which is enough for a loop that fills a store by itself. Otherwise `tailhook.stores.jwz_index` remembers what the
+store's first bytes hold, so that a stop reads only what was appended since.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as project:
@@ -21,7 +22,7 @@ import posix
 
 from tailhook._core import forward_lines, parse_json, reverse_lines, write_json
 from tailhook.stores import STORE_FOLDERS
-from tailhook.stores.atomic import SAFE, Lock, open_folder, sync, write_all
+from tailhook.stores.atomic import SAFE, Lock, open_folder, stamp_of, sync, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 MESSAGES_FILE = "messages.jsonl"
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
 UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
+END_BYTES = 64 << 10  # of a larger store that are searched at its beginning for the topic, at its end for the message
 # Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
 # compared with those in this many bytes before it (docs/decisions/newest-message.md).
 LOOK_BACK_BYTES = 64 << 10
@@ -64,14 +66,16 @@ class Store:
     path: the folder that holds messages.jsonl.
     fd: its descriptor, closed with this object.
     known: what `jwz_index` remembers of a large store, None until that was asked.
+    stamp: of messages.jsonl when it was last looked at, None if it was missing.
     """
 
-    __slots__ = ("fd", "known", "path")
+    __slots__ = ("fd", "known", "path", "stamp")
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self.fd = fd
         self.known: dict[str, RememberedStore] = {}  # by topic
+        self.stamp: tuple[int, int, int] | None = None
 
     def __del__(self) -> None:
         posix.close(self.fd)
@@ -104,6 +108,13 @@ class Store:
 
     # ---- reading -------------------------------------------------------------
 
+    def has_changed(self) -> bool:
+        """Return whether there may be messages that `newest` has not seen. Raises OSError."""
+        try:
+            return stamp_of(posix.stat(MESSAGES_FILE, dir_fd=self.fd, follow_symlinks=False)) != self.stamp
+        except FileNotFoundError:
+            return self.stamp is not None
+
     def newest(self, topic: str, seconds: float | None = None) -> Message | None:
         """Return the topic's newest message, or None: the greatest `created_at`, the last line of several.
 
@@ -112,6 +123,7 @@ class Store:
         Raises OSError if the file is there and cannot be read, or not in that time (`errno` TRY_AGAIN). What was read
         by then is remembered, and the next call goes on from there.
         """
+        self.stamp = None
         try:
             messages = posix.open(MESSAGES_FILE, posix.O_RDONLY | SAFE, dir_fd=self.fd)
         except FileNotFoundError:
@@ -126,14 +138,19 @@ class Store:
 
         messages: a descriptor of messages.jsonl.
         """
-        size = posix.fstat(messages).st_size
-        if size > UNREMEMBERED_BYTES:
-            from tailhook.stores.jwz_index import read_and_remember
+        self.stamp = stamp_of(posix.fstat(messages))
+        size = self.stamp[1]
+        is_small = size <= UNREMEMBERED_BYTES
+        start, topic_id = find_topic(messages, topic, 0, size if is_small else END_BYTES, UNREMEMBERED_BYTES)
+        newest = None
+        if topic_id is not None:
+            newest = find_newest(messages, topic_id, start if is_small else size - END_BYTES, size)
+        if newest or is_small:
+            return topic_id, newest
+        from tailhook.stores.jwz_index import read_and_remember
 
-            known = self.known[topic] = read_and_remember(messages, topic, self.known.get(topic), seconds)
-            return known.with_tail(messages, topic)
-        start, topic_id = find_topic(messages, topic, 0, size)
-        return topic_id, find_newest(messages, topic_id, start, size) if topic_id is not None else None
+        known = self.known[topic] = read_and_remember(messages, topic, self.known.get(topic), seconds)
+        return known.with_tail(messages, topic)
 
     # ---- writing -------------------------------------------------------------
 
@@ -206,12 +223,16 @@ def parse_jwz_record(line: bytes) -> "dict[str, Any]":
 # ---- lines -------------------------------------------------------------------
 
 
-def find_topic(messages: int, name: str, start: int, end: int) -> tuple[int, str | None]:
+def find_topic(
+    messages: int, name: str, start: int, end: int, max_bytes: int = MAX_LINE_BYTES
+) -> tuple[int, str | None]:
     """Return the offset and the id of the first topic of that name among the lines that begin in [start, end).
 
     (end, None) if there is none. Topics stand before their messages.
+
+    max_bytes: longer lines do not count.
     """
-    for offset, line in forward_lines(messages, start, end, MAX_LINE_BYTES, write_json(name)):
+    for offset, line in forward_lines(messages, start, end, max_bytes, write_json(name)):
         record = parse_jwz_record(line)
         if record.get("type") == "topic" and record.get("name") == name and isinstance(record.get("id"), str):
             return offset, str(record["id"])
@@ -223,9 +244,10 @@ def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message |
     quoted = write_json(topic_id)
     for offset, line in reverse_lines(messages, start, end, MAX_LINE_BYTES, quoted):
         if newest := parse_message(offset, line, topic_id):
-            for earlier, before in reverse_lines(
-                messages, max(0, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted
-            ):
+            # Only the lines with a later time are parsed: as a loop goes on, these bytes fill with its own messages.
+            later = ("created_at", newest.created_at)
+            begin = max(0, offset - LOOK_BACK_BYTES)
+            for earlier, before in reverse_lines(messages, begin, offset, MAX_LINE_BYTES, quoted, later):
                 message = parse_message(earlier, before, topic_id)
                 if message and message.created_at > newest.created_at:
                     newest = message

@@ -36,7 +36,9 @@ class JwzLoop:
         return self.store.lock()
 
     def reload(self) -> bool:
-        """Read the newest message again; return whether there is a newer one. Raises OSError."""
+        """Read the newest message again if the store has changed; return whether there is a newer one. Raises OSError."""
+        if not self.store.has_changed():
+            return False
         newest = self.store.newest(TOPIC)
         before = self.newest
         if newest and before and (newest.offset, newest.id, newest.body) == (before.offset, before.id, before.body):
