@@ -47,7 +47,8 @@ def edit_json(data: bytes, edits: list[tuple[tuple[str | int, ...], bytes | None
     edits: (path, value) pairs, done in order. A path leads from the root by member names and element indices (negative
     ones count from the end); the value is a JSON text, or None to remove. If several members have one name, the last
     one is set, and all are removed. A missing member is added after the last one and laid out like the others.
-    Removing a missing member changes nothing.
+    Removing a missing member changes nothing. Values that are set one after another cost one pass together, unless
+    one path leads through another.
 
     Raises ValueError if `data` or a value is not JSON, KeyError if a path leads through a value of another kind, a
     missing member or an index out of range.
@@ -139,8 +140,8 @@ def reverse_lines(
     file's size now: lines written later are not returned.
     max_line: bytes; longer lines are skipped and not kept in memory.
     containing: bytes that a line must contain. Other lines are skipped without becoming Python objects.
-    above: a member's name, at most 64 bytes of UTF-8, and a number. A line that is a JSON object is skipped if it has no
-    such member, or if that is a whole number that is not greater. A line that is something else is returned.
+    above: a member's name, at most 64 bytes of UTF-8, and a number. A line that is a JSON object is skipped if it has
+    no such member, or if that is a whole number that is not greater. A line that is something else is returned.
 
     A line ends with a newline, or a carriage return and a newline; the last line may have no end. A byte order mark at
     the start of the file is left out. If the file is truncated or overwritten meanwhile, the iteration ends.

@@ -36,7 +36,10 @@ class JwzLoop:
         return self.store.lock()
 
     def reload(self) -> bool:
-        """Read the newest message again if the store has changed; return whether there is a newer one. Raises OSError."""
+        """If the store has changed, read the newest message again; return whether there is a newer one.
+
+        Raises OSError.
+        """
         if not self.store.has_changed():
             return False
         newest = self.store.newest(TOPIC)
