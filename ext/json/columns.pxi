@@ -1,6 +1,6 @@
 # Reads a few members of each row of one large array of objects in a JSON file.
 #
-# Gives: nothing to other parts. For Python: read_json_columns.
+# Gives: JsonColumn, json_scan_row, JSON_MAX_NAME_BYTES. For Python: read_json_columns.
 # Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), utf8_after_bom (text/utf8.pxi),
 # os_read_at (os/file.h).
 #
