@@ -25,12 +25,14 @@ from tailhook.install.command import client_of, reporting_machines
 from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
+from tailhook.install.survey import advise_cap, survey_host
 from tailhook.plates import paths
 from tailhook.pool.control import is_running
 from tailhook.pool.installation import POOLS
 from tailhook.stores.atomic import check_folder, state_folder_path
 
 NEW = "{}\n"  # the text that a file which we make begins with
+INDENT = " " * len("tailhook: ")
 DAEMON_ENDS_S = 10.0
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
 
@@ -141,6 +143,30 @@ def install(arguments: argparse.Namespace) -> None:
     report_cap(file, text)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
+    refuse_silence(file, file.path(arguments.scope))
+
+
+def refuse_silence(file: HooksFile, path: str) -> None:
+    """Raise CommandError if the host runs none of the hooks that are now in the file."""
+    survey = survey_host(file, machines_in_force("project"))
+    ours = [survey.obstacles_of(there) for there in survey.installed if there.path == path and there.asks_stops]
+    if ours and all(ours):
+        reasons = {obstacle: f"{plain(obstacle.what)}.\n{INDENT}{obstacle.advice}" for obstacle in ours[0]}
+        raise CommandError(f"no hook in {plain(path)} will run:\n{INDENT}" + f"\n{INDENT}".join(reasons.values()))
+
+
+def refuse_second(file: HooksFile, text: str) -> None:
+    """Raise CommandError if a plugin asks a machine that the hooks in the text ask: each stop would count twice."""
+    survey = survey_host(file, machines_in_force("project"))
+    wanted = hooks.installed_machines(file, text) or machines_in_force("project")
+    for there in survey.installed:
+        twice = [name for name in wanted if name in there.machines]
+        if there.kind == "plugin" and twice:
+            advice = "Disable the plugin first (/plugin in the host), or keep it and install nothing."
+            if file.can_set_cap:
+                advice += f"\n{INDENT}To remove only the host's limit{plain(advise_cap(survey))}"
+            what = f"{plain(there.where)} asks {', '.join(twice)} already, so each stop would count twice"
+            raise CommandError(f"{what}.\n{INDENT}{advice}")
 
 
 def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str, form: str) -> str:
@@ -159,6 +185,7 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
         if text == found.text:
             print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
             return text
+        refuse_second(file, text)
         confirm(found, text, arguments)
         with settings.settings_lock(found.target), settings.client_lock():
             if found.reload().text != found.text:

@@ -13,12 +13,11 @@ from tailhook.cli.output import (
     UsageError,
     add_json,
     command,
-    format_next_stop,
     group,
     positive,
     print_facts,
 )
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, format_next_stop, prompt_argument, report_driver
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -112,7 +111,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         f"Loop started in {plain(loop.path)}.",
         plain_lines(idle.briefing(state, goal, command_facts(state))),
     )
-    warn_of_cap(frame["max"])
+    report_driver("idle", frame["max"])
 
 
 def read_goal(arguments: argparse.Namespace) -> str:
@@ -229,7 +228,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
             f"A loop is running in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the first one that stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
-            format_next_stop(verdict.outcome, verdict.why),
+            format_next_stop("idle", verdict.outcome, verdict.why),
         ]
     print_facts(arguments, facts, *lines)
 

@@ -225,11 +225,6 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
         print_lines(*lines)
 
 
-def format_next_stop(outcome: str, why: str) -> str:
-    """Return a verdict about the next stop as a sentence for a person."""
-    return f"At the next stop the agent {'must continue' if outcome == 'block' else 'may stop'}: {why}."
-
-
 def counted(count: int, things: str) -> str:
     """Return how many things there are.  things: the plural of their name.
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from tailhook._core import iso_time
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, warn_of_cap
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
+from tailhook.install.survey import surveys_here, why_not_driven
 from tailhook.machines import CLAIM, ralph
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
@@ -94,7 +95,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             f"tailhook: the prompt has {len(prompt):,} characters. Hosts show only a preview of texts over "
             f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
-    warn_of_cap(arguments.max_iterations or None)
+    report_driver("ralph", arguments.max_iterations or None)
 
 
 def page(limit: int, promise: str, prompt: str) -> str:
@@ -152,6 +153,8 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
             *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
         ]
+        if active and (undriven := why_not_driven(surveys_here(), "ralph")):
+            lines.append(f"At the next stop nothing happens: {plain(undriven)}")
     print_facts(arguments, facts, *lines)
 
 

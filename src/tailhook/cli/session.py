@@ -1,13 +1,13 @@
 """What the commands that start a loop know of the session they run in, and how they take its prompt."""
 
 import argparse
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
-from tailhook.hook.hosts import current_host
+from tailhook.hook.answer import plain
+from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import whole_number
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
@@ -56,18 +56,47 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     return prompt.strip()
 
 
-def warn_of_cap(limit: int | None) -> None:
+def report_driver(machine: str, limit: int | None) -> None:
+    """Print on stderr that no hook would continue the loop here, or that a host would end its turns before its limit.
+
+    machine: the one that the loop belongs to.
+    limit: the loop's own, None if it has none.
+    """
+    surveys = surveys_here()
+    if why := why_not_driven(surveys, machine):
+        sys.stderr.write(f"tailhook: nothing will continue this loop: {plain(why)}\n")
+        return
+    for survey in surveys:
+        if any(there.asks(machine) for there in survey.installed):
+            warn_of_cap(survey, limit)
+
+
+def warn_of_cap(survey: Survey, limit: int | None) -> None:
     """Print a warning if the host would end the turn before the loop's own limit.
 
     limit: None if the loop has none.
     """
-    host = current_host()
-    word = os.environ.get(host.BLOCK_CAP_VARIABLE) if host.BLOCK_CAP_VARIABLE else None
-    cap = whole_number(word) if word else host.BLOCK_CAP
+    file = survey.installed[0].file
+    host = file.host
+    set_to = find_caps(survey)
+    cap = (whole_number(set_to[-1][2]) or 0) if set_to else host.BLOCK_CAP
+    if not cap or (limit is not None and limit <= cap):
+        return
     advice = "When this happens, send the agent another prompt; the loop continues."
-    if host.BLOCK_CAP_VARIABLE:
-        advice = f"To remove the host's limit, set {host.BLOCK_CAP_VARIABLE}=0 under `env` in its settings."
-    if cap and (limit is None or limit > cap):
-        own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
-        count = f"{cap} {host.BLOCK_CAP_COUNTS}"
-        sys.stderr.write(f"tailhook: the host ends a turn after {count}; {own}.\n          {advice}\n")
+    if file.can_set_cap:
+        advice = plain(f"To remove the host's limit{advise_cap(survey)}")
+    own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
+    count = f"{cap} {host.BLOCK_CAP_COUNTS}"
+    sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")
+
+
+def format_next_stop(machine: str, outcome: str, why: str) -> str:
+    """Return a verdict about the next stop as a sentence for a person.
+
+    machine: the one that decides.
+    """
+    if outcome != "block":
+        return f"At the next stop the agent may stop: {why}."
+    if undriven := why_not_driven(surveys_here(), machine):
+        return f"At the next stop nothing happens: {plain(undriven)}"
+    return f"At the next stop the agent must continue: {why}."

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, command, format_next_stop, group, print_facts
+from tailhook.cli.output import Commands, add_json, command, group, print_facts
+from tailhook.cli.session import format_next_stop
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
@@ -77,5 +78,5 @@ def format_pipeline(facts: dict[str, Any]) -> list[str]:
             f"{plans:>6} {reviews:>8}  {one.get('task_file') or '-'}"
         )
         lines.append(plain(line))
-    lines.append(plain(f"  {format_next_stop(facts['verdict']['decision'], facts['verdict']['why'])}"))
+    lines.append(plain(f"  {format_next_stop('triage', facts['verdict']['decision'], facts['verdict']['why'])}"))
     return lines

@@ -4,7 +4,6 @@ Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
 import importlib
-import json
 import os
 import shutil
 import statistics
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tailhook._core import parse_json
 from tailhook.doctor import daemon
@@ -25,13 +24,14 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import DEFAULT, NAMES, current_session
+from tailhook.hook.hosts import DEFAULT, current_session
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.install.command import ENTRY, client_of, is_tailhook, machines_of, reporting_machines, shell_command
-from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
-from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
-from tailhook.install.settings import Settings, remove_empty_folders
+from tailhook.install.command import ENTRY, client_of, is_tailhook, reporting_machines, shell_command
+from tailhook.install.hooks import hooks_of
+from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_files
+from tailhook.install.settings import remove_empty_folders
+from tailhook.install.survey import Found, Installed, Survey, advise_cap, find_caps, survey_host
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.pool.installation import CLIENT_FILE, POOLS, client_folder, real_interpreter
 from tailhook.stores import loop
@@ -48,63 +48,31 @@ SWITCHES = {  # what each variable disables if it is "1"
 }
 
 
-class Found(NamedTuple):
-    """A hooks file that exists.
-
-    file: the description of its host's hooks files.
-    values: what it holds.
-    """
-
-    file: HooksFile
-    path: str
-    values: dict[str, Any]
-
-    @property
-    def env(self) -> Mapping[str, object]:
-        """The environment that the file sets for hooks; empty if the host's files set none."""
-        env = self.values.get(self.file.env_member)
-        return env if isinstance(env, dict) else {}
-
-
-class Installed(NamedTuple):
-    """A place that runs tailhook.
-
-    file: the description of its host's hooks files.
-    where: the place, for people.
-    hook: None if the plugin runs it, which has no hook in the file.
-    machines: those that are asked.
-    """
-
-    file: HooksFile
-    where: str
-    hook: Hook | None
-    machines: Sequence[str]
-
-
 def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     """Yield every finding about the hooks files of these scopes, and about what the hooks need."""
-    found: list[Found] = []
-    for file in hooks_files():
-        yield from read_files(file, scopes, found)
     settings = load_config(project_root({}))
-    installed = list(find_installations(found, configured_machines(settings)))
+    wanted = configured_machines(settings)
+    surveys = [survey_host(file, wanted, scopes) for file in hooks_files()]
+    for file, survey in zip(hooks_files(), surveys, strict=True):
+        yield from report_unusable(file, survey)
+    installed = [there for survey in surveys for there in survey.installed]
     if not installed:
         yield Finding("installed", FAILURE, "no tailhook hook is installed", "Install the hooks:  tailhook install")
     used = {there.file.name for there in installed} or {DEFAULT}
-    found = [there for there in found if there.file.name in used]
+    surveys = [survey for file, survey in zip(hooks_files(), surveys, strict=True) if file.name in used]
+    for survey in surveys:
+        yield from report_obstacles(survey)
     timed: set[tuple[str, ...]] = set()
     for there in installed:
         yield try_installed_hook(there, timed)
-    for name in sorted(used, key=NAMES.index):
-        ours = [there for there in installed if there.file.name == name]
-        yield from find_duplicates(ours)
-        yield from find_missing_events(ours)
-        yield from check_block_cap(hooks_file_of(name), [there for there in found if there.file.name == name])
+    for survey in surveys:
+        yield from find_duplicates(survey.installed)
+        yield from find_missing_events(survey.installed)
+        yield from check_block_cap(survey)
+    found = [there for survey in surveys for there in survey.found]
     yield from find_other_stop_hooks(found)
-    yield from find_off_switches(found)
-    yield from check_configuration(
-        {*configured_machines(settings), *(name for there in installed for name in there.machines)}
-    )
+    yield from find_off_variables(found)
+    yield from check_configuration({*wanted, *(name for there in installed for name in there.machines)})
     yield from check_state_folder()
     yield from check_loops(settings)
     for client in sorted(find_clients(installed)):
@@ -113,24 +81,22 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
         yield from check_plates()
 
 
-def read_files(file: HooksFile, scopes: Sequence[str], found: list[Found]) -> Iterator[Finding]:
-    """Read the hooks files of a host, add them to `found` and yield a finding for each that cannot be used.
+def report_unusable(file: HooksFile, survey: Survey) -> Iterator[Finding]:
+    """Yield a finding for each hooks file of a host that cannot be used.
 
-    A file of another host than Claude Code is used only if tailhook is in it: other hosts' files may have comments.
+    A file of another host than Claude Code counts only if tailhook is in it: other hosts' files may have comments.
     """
-    for scope in scopes:
-        path = file.path(scope) if scope in file.paths else ""
-        if not path or any(there.path == path for there in found):  # in the home folder, two scopes have one file
-            continue
-        try:
-            text = Settings(file, path).text
-        except (SettingsError, OSError) as error:
-            if file.name == DEFAULT or names_tailhook(path):
-                advice = "Fix the file by hand; the host cannot read it either."
-                yield Finding("settings", FAILURE, describe(error), advice)
-            continue
-        if text is not None:
-            found.append(Found(file, path, values_of(file, text)))
+    for path, error in survey.unusable:
+        if file.name == DEFAULT or names_tailhook(path):
+            advice = "Fix the file by hand; the host cannot read it either."
+            yield Finding("settings", FAILURE, describe(error), advice)
+
+
+def report_obstacles(survey: Survey) -> Iterator[Finding]:
+    """Yield a failure for what keeps hooks from running, and a warning if that concerns another tool's entry alone."""
+    for obstacle in survey.obstacles:
+        is_another = obstacle.within and not any(map(obstacle.stops, survey.installed))
+        yield Finding(obstacle.check, WARNING if is_another else FAILURE, obstacle.what, obstacle.advice)
 
 
 def names_tailhook(path: str) -> bool:
@@ -148,21 +114,6 @@ def check_plates() -> Iterator[Finding]:
         yield from daemon.check_daemon()
     except OSError as error:
         yield Finding("plates", FAILURE, describe(error), "The board does not work until this is fixed.")
-
-
-def find_installations(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
-    """Yield every place that runs tailhook.
-
-    wanted: the machines that are configured.
-    """
-    for file, path, values in found:
-        for hook in hooks_of(file, values):
-            if is_tailhook(hook.argv):
-                yield Installed(file, f"{path}: {hook.event}", hook, machines_of(hook.argv) or wanted)
-        plugins = values.get(file.plugins_member)
-        for name, enabled in plugins.items() if isinstance(plugins, dict) else ():
-            if name.partition("@")[0] == "tailhook" and enabled is True:
-                yield Installed(file, f"{path}: the plugin {name}", None, wanted)
 
 
 def find_clients(installed: Sequence[Installed]) -> set[str]:
@@ -227,11 +178,7 @@ def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
     installed: the places of one host.
     """
     for name in MACHINES:
-        places = [
-            there.where
-            for there in installed
-            if name in there.machines and (there.hook is None or there.hook.event == there.file.stop_event)
-        ]
+        places = [there.where for there in installed if there.asks(name)]
         if len(places) > 1:
             command = installed[0].file.install_command.replace("install", "uninstall")
             scopes = ", ".join(installed[0].file.paths)
@@ -255,8 +202,9 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
 
 def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
     """Yield a note for each stop hook of another tool: one that blocks keeps the agent going whatever ours answers."""
-    for file, path, values in found:
-        for hook in hooks_of(file, values):
+    for there in found:
+        file, path = there.file, there.path
+        for hook in hooks_of(file, there.values):
             if hook.event == file.stop_event and not is_tailhook(hook.argv):
                 command = shell_command(hook.fields, file.command_members)
                 name = command or hook.fields.get("url") or f"a {hook.fields.get('type')} hook"
@@ -264,65 +212,40 @@ def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
                 yield Finding("beside", NOTE, f"{path}: another {hook.event} hook runs too: {name}", advice)
 
 
-def check_block_cap(file: HooksFile, found: Sequence[Found]) -> Iterator[Finding]:
-    """Yield what the host's limit on blocks in a row is, and where it is set.
-
-    found: the files of this host.
-    """
-    if not file.host.BLOCK_CAP:
+def check_block_cap(survey: Survey) -> Iterator[Finding]:
+    """Yield what the host's limit on blocks in a row is, and where it is set; nothing if no hook is installed."""
+    if not survey.installed or not survey.installed[0].file.host.BLOCK_CAP:
         return
-    set_to = list(find_caps(file, found))
-    advice = f"{file.install_command} --block-cap 0"
+    file = survey.installed[0].file
+    host = file.host
+    set_to = find_caps(survey)
     if not set_to:
-        count = f"{file.host.BLOCK_CAP} {file.host.BLOCK_CAP_COUNTS}"
-        what = f"the host ends a turn after {count}, even if a loop's own limit is higher"
+        count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
+        what = f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher"
         if file.can_set_cap:
-            yield Finding("cap", WARNING, what, f"To remove the host's limit:  {advice}")
+            yield Finding("cap", WARNING, what, f"To remove the host's limit{advise_cap(survey)}")
         else:
             advice = "When this happens, send the agent another prompt; the loop continues."
-            yield Finding("cap", NOTE, f"{file.host.TITLE}: {what}", advice)
+            yield Finding("cap", NOTE, what, advice)
         return
     for path, name, value in set_to:
         number = 0 if value is None and file.cap_member else whole_number(value)
         if number is None:
             what = f"{path}: {name} is {value!r}, not a whole number"
-            yield Finding("cap", WARNING, what, f"Set a whole number:  {advice}")
+            yield Finding("cap", WARNING, what, f"Set a whole number{advise_cap(survey)}")
             continue
         ends = f"ends a turn after {number} blocks in a row" if number else "never ends a turn because of blocks"
-        yield Finding("cap", OK, f"{path}: the host {ends}")
+        yield Finding("cap", OK, f"{path}: {host.TITLE} {ends}")
 
 
-def find_caps(file: HooksFile, found: Sequence[Found]) -> Iterator[tuple[str, str, object]]:
-    """Yield each limit on blocks in a row that is set: the place, its name there, and its value."""
-    if file.cap_member:
-        for there in found:
-            for hook in hooks_of(file, there.values):
-                if hook.event == file.stop_event and is_tailhook(hook.argv) and file.cap_member in hook.fields:
-                    yield there.path, file.cap_member, hook.fields[file.cap_member]
-        return
-    variable = file.host.BLOCK_CAP_VARIABLE
-    places = [there for there in found if variable in there.env]
-    for there in places:
-        yield there.path, variable, there.env[variable]
-    if variable and not places and (word := os.environ.get(variable)):
-        yield "the environment", variable, word
-
-
-def find_off_switches(found: Sequence[Found]) -> Iterator[Finding]:
-    """Yield what keeps every hook from acting: the host's switch and tailhook's own variables."""
-    advice = "Unset it to use loops again."
-    for file, path, values in found:
-        value: object = values
-        for name in file.off_switch:
-            value = value.get(name) if isinstance(value, dict) else None
-        if file.off_switch and value is file.off_value:
-            what = f"{path}: {'.'.join(file.off_switch)} is {json.dumps(value)}, so the host runs no hook"
-            yield Finding("off", FAILURE, what, "Change it to use loops again.")
+def find_off_variables(found: Sequence[Found]) -> Iterator[Finding]:
+    """Yield tailhook's own variables that keep hooks from acting."""
     places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
     for place, environment in [*places, ("the environment", os.environ)]:
         for name, disabled in SWITCHES.items():
             if environment.get(name) == "1":
-                yield Finding("off", WARNING, f"{place}: {name}=1 disables {disabled}", advice)
+                what = f"{place}: {name}=1 disables {disabled}"
+                yield Finding("off", WARNING, what, "Unset it to use loops again.")
 
 
 # ---- configuration and state -------------------------------------------------

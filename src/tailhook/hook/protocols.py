@@ -138,6 +138,13 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     plugins_member: str
     off_switch: Sequence[str]
     off_value: object
+    off_is_overridden: bool
+    managed_folders: Mapping[str, str]
+    managed_switches: Mapping[str, Sequence[str]]
+    setting_types: Mapping[str, str]
+    hook_types: Mapping[str, Mapping[str, str]]
+    hook_member_types: Mapping[str, str]
+    guard_events: Sequence[str]
     project_variables: Sequence[str]
     note: str
 

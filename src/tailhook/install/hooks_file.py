@@ -1,6 +1,7 @@
 """Where a host reads its hooks from, and how a hook is written there."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +38,15 @@ class HooksFile(NamedTuple):
     plugins_member: the member that lists the enabled plugins, "" if there is none.
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
+    off_is_overridden: whether that value of a later scope counts alone.
+    managed_folders: where an administrator's settings are, by `sys.platform`; {} if the host has none.
+    managed_switches: the settings of an administrator that keep hooks from running; of each, the kinds of places whose
+        hooks run all the same ("managed", "plugin").
+    setting_types: by the path of a setting, with dots, what it must be, as `tailhook.install.shape` names it. With
+        another value the host ignores the whole file.
+    hook_types: the types that a hook may have; of each, the members that it must have, and what they must be.
+    hook_member_types: what further members of a hook must be, if they are there.
+    guard_events: the events whose wrong entries make the host ignore the whole file; of others it ignores the entry.
     project_variables: the variables in which a hook gets the project's folder.
     note: what a person must know after an install, "" for nothing.
     """
@@ -63,6 +73,13 @@ class HooksFile(NamedTuple):
     plugins_member: str = ""
     off_switch: Sequence[str] = ()
     off_value: object = None
+    off_is_overridden: bool = False
+    managed_folders: Mapping[str, str] = {}
+    managed_switches: Mapping[str, Sequence[str]] = {}
+    setting_types: Mapping[str, str] = {}
+    hook_types: Mapping[str, Mapping[str, str]] = {}
+    hook_member_types: Mapping[str, str] = {}
+    guard_events: Sequence[str] = ()
     project_variables: Sequence[str] = ()
     note: str = ""
 
@@ -95,6 +112,15 @@ class HooksFile(NamedTuple):
             return f"{project_root({})}/{self.paths[scope]}"
         named = os.environ.get(self.folder_variable) if self.folder_variable else None
         return str(Path(named or Path.home() / self.folder).absolute() / self.paths[scope])
+
+    @property
+    def managed_paths(self) -> list[str]:
+        """The files of an administrator that exist, in the order in which a later one counts."""
+        folder = self.managed_folders.get(sys.platform)
+        if not folder:
+            return []
+        parts = (path for path in Path(folder, "managed-settings.d").glob("*.json") if path.name[0] != ".")
+        return [str(path) for path in (Path(folder, "managed-settings.json"), *sorted(parts)) if path.exists()]
 
 
 def hooks_file_of(name: str) -> HooksFile:

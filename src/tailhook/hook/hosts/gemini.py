@@ -51,6 +51,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "hook_members": {"name": "tailhook", "timeout": 10_000},  # milliseconds
     "off_switch": ("hooksConfig", "enabled"),
     "off_value": False,
+    "off_is_overridden": True,
     "project_variables": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
     "payload": {
         "session_id": "doctor",

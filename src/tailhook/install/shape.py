@@ -1,0 +1,120 @@
+"""What a host does not accept in a hooks file that is valid JSON, so that it ignores the file or an entry.
+
+The description is a part of the host's own: what people and other tools write. It is compared with the real program in
+tests/endtoend/test_claude_settings.py.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tailhook.install import json_text
+from tailhook.install.hooks_file import HooksFile
+
+MAX_SHOWN_CHARS = 40  # of a value
+
+
+def is_number(value: object) -> bool:
+    """Return whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+CHECKS: Mapping[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "true or false": lambda value: isinstance(value, bool),
+    "an object": lambda value: isinstance(value, dict),
+    "a list": lambda value: isinstance(value, list),
+    "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a number above 0": lambda value: is_number(value) and value > 0,
+    "a whole number above 0": lambda value: is_number(value) and value > 0 and value == int(value),
+    "a URL": lambda value: isinstance(value, str) and bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", value)),
+}
+
+
+class Fault(NamedTuple):
+    """A value that the host does not accept.
+
+    path: where it is in the file's values; if it is missing, where it should be.
+    complaint: what is wrong, after the name of the place: "is missing".
+    drops_file: whether the host ignores the whole file; otherwise it ignores the entry.
+    """
+
+    path: tuple[str | int, ...]
+    complaint: str
+    drops_file: bool
+
+
+def find_faults(file: HooksFile, values: Mapping[str, Any]) -> Iterator[Fault]:
+    """Yield what the host does not accept, at most one fault for each entry.
+
+    values: as `tailhook.install.hooks.values_of` returns them.
+    """
+    for name, wanted in file.setting_types.items():
+        *above, last = name.split(".")
+        holder: Any = values
+        for step in above:
+            holder = holder.get(step) if isinstance(holder, dict) else None
+        if complaint := find_complaint(holder, last, wanted) if isinstance(holder, dict) and last in holder else "":
+            yield Fault((*above, last), complaint, drops_file=True)
+    for event, groups in values.get("hooks", {}).items() if file.hook_types else ():
+        for at, group in enumerate(groups if isinstance(groups, list) else ()):
+            for path, complaint in find_group_complaints(file, group):
+                yield Fault(("hooks", event, at, *path), complaint, event in file.guard_events)
+
+
+def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the path below a group of hooks, and the complaint, of what is wrong with the group or a hook in it."""
+    if not isinstance(group, dict):
+        yield (), f"is {describe_value(group)}, not an object"
+        return
+    for name, wanted in (("hooks", "a list"), *((("matcher", "a string"),) if "matcher" in group else ())):
+        if complaint := find_complaint(group, name, wanted):
+            yield (name,), complaint
+            return
+    for at, hook in enumerate(group["hooks"]):
+        if not isinstance(hook, dict):
+            yield ("hooks", at), f"is {describe_value(hook)}, not an object"
+            continue
+        kind = hook.get("type")
+        if not isinstance(kind, str) or kind not in file.hook_types:
+            known = ", ".join(file.hook_types)
+            yield (
+                ("hooks", at, "type"),
+                f"is {describe_value(kind) if 'type' in hook else 'missing'}, not one of {known}",
+            )
+            continue
+        optional = {name: wanted for name, wanted in file.hook_member_types.items() if name in hook}
+        for name, wanted in {**file.hook_types[kind], **optional}.items():
+            if complaint := find_complaint(hook, name, wanted):
+                yield ("hooks", at, name), complaint
+                break
+
+
+def find_complaint(holder: Mapping[str, Any], name: str, wanted: str) -> str:
+    """Return what is wrong with a member, "" for nothing.
+
+    wanted: what it must be, one of the keys of CHECKS.
+    """
+    if name not in holder:
+        return "is missing"
+    return "" if CHECKS[wanted](holder[name]) else f"is {describe_value(holder[name])}, not {wanted}"
+
+
+def describe_value(value: object) -> str:
+    """Return a JSON value for a person: short ones as they are, others by their kind."""
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= MAX_SHOWN_CHARS else "a string" if isinstance(value, str) else "a number"
+
+
+def name_place(text: str, path: tuple[str | int, ...]) -> str:
+    """Return the line of a value in a file's text, and its path, for a person: "line 4: hooks.Stop[0].matcher".
+
+    path: where the value is; if it is missing, the line is that of the container.
+    """
+    known = next(path[:length] for length in range(len(path), -1, -1) if json_text.find(text, path[:length]))
+    line = text.count("\n", 0, json_text.existing(text, known).value) + 1
+    names = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return f"line {line}: {names.removeprefix('.')}"
