@@ -88,7 +88,11 @@ def test_looking_moves_no_loop_and_leaves_nothing_in_the_project(project, settin
 
 
 def test_the_last_line_counts_failures_and_warnings(project):
-    assert project.tailhook("doctor").stdout.endswith("\nFound 1 failure and 1 warning.\n")  # no hook; the host's limit
+    assert project.tailhook("doctor").stdout.endswith("\nFound 1 failure.\n")  # no hook is installed
+    broken = project.home / ".config" / "tailhook" / "config.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text('{"idle": {"unknown": 1}}')
+    assert project.tailhook("doctor").stdout.endswith("\nFound 1 failure and 1 warning.\n")
 
 
 def test_before_an_install_it_leaves_no_folder(project):
@@ -360,6 +364,67 @@ def test_what_keeps_hooks_from_acting_is_reported(settings, examined):
     assert "IDLE_LOOP_DISABLE=1 disables the idle machine" in examined("off")[0][0]["what"]
     edit(settings, lambda values: values.update(disableAllHooks=True))
     assert examined("off")[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        (
+            {"hooks": {"PreToolUse": [{"matcher": {"type": "always"}, "hooks": []}]}},
+            "hooks.PreToolUse[0].matcher is an object",
+        ),
+        ({"hooks": {"PreToolUse": [{"matcher": "Bash", "command": "true"}]}}, "hooks.PreToolUse[0].hooks is missing"),
+        ({"permissions": {"allow": "Bash"}}, 'permissions.allow is "Bash", not a list'),
+    ],
+)
+def test_settings_that_the_host_ignores_are_a_failure(settings, examined, change, place):
+    edit(settings, lambda values: values.update({**change, "hooks": {**values["hooks"], **change.get("hooks", {})}}))
+    (finding,), code = examined("settings")
+    assert (finding["status"], code) == ("failure", 1)
+    assert finding["what"].startswith(f"{settings}, line 1: {place}")
+    assert "ignores the whole file and runs no hook in it" in finding["what"]
+
+
+@pytest.mark.parametrize(("ours", "status"), [(True, "failure"), (False, "warning")])
+def test_an_entry_that_the_host_ignores_is_a_failure_if_it_is_ours(settings, examined, ours, status):
+    theirs = {"hooks": [{"type": "command", "command": "true", "timeout": "10"}]}
+    if ours:
+        edit(settings, lambda values: hook_of(values).update(timeout="10"))
+    else:
+        edit(settings, lambda values: values["hooks"]["Stop"].append(theirs))
+    (finding,), code = examined("settings")
+    assert (finding["status"], code) == (status, 1 if ours else 0)
+
+
+@pytest.mark.parametrize(
+    ("scope", "value", "fails"), [("project", True, True), ("local", True, True), ("local", False, False)]
+)
+def test_the_switch_of_the_last_scope_counts(project, settings, examined, scope, value, fails):
+    edit(settings, lambda values: values.update(disableAllHooks=True))
+    path = project.folder / ".claude" / f"settings{'.local' * (scope == 'local')}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"disableAllHooks": value}))
+    assert [str(path) in finding["what"] for finding in examined("off")[0]] == [True] * fails
+
+
+def test_a_plugin_that_two_files_enable_is_asked_once(project, settings, examined):
+    edit(settings, lambda values: values.update(hooks={}, enabledPlugins={"tailhook@them": True}))
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude" / "settings.json").write_text('{"enabledPlugins": {"tailhook@them": true}}')
+    assert examined("twice")[0] == []
+
+
+def test_the_advice_to_plugin_users_leads_to_nothing_that_the_doctor_calls_a_failure(settings, examined):
+    edit(settings, lambda values: (values.clear(), values.update(enabledPlugins={"tailhook@them": True})))
+    (finding,), _ = examined("cap")
+    advised = re.search(r'add ("env": .*) to (/.*)', finding["advice"])
+    assert advised[2] == str(settings)
+    edit(settings, lambda values: values.update(json.loads(f"{{{advised[1]}}}")))
+    assert (examined("cap")[0], examined("twice")[0]) == ([], [])
+
+
+def test_without_a_hook_the_hosts_limit_is_not_warned_of(project, examined):
+    assert examined("cap")[0] == []
 
 
 def test_settings_that_cannot_be_read_are_a_failure(settings, examined):

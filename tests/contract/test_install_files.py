@@ -55,6 +55,42 @@ def test_settings_that_cannot_be_read_are_left_untouched(project, user_settings,
     assert os.listdir(user_settings.parent) == ["settings.json"]
 
 
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            {"hooks": {"PreToolUse": [{"matcher": {"a": 1}, "hooks": []}]}},
+            "line 3: hooks.PreToolUse[0].matcher is an object",
+        ),
+        ({"permissions": {"allow": "Bash"}}, 'line 2: permissions.allow is "Bash", not a list'),
+        ({"disableAllHooks": True}, "disableAllHooks is true, so the host runs no hook"),
+    ],
+)
+def test_an_install_after_which_no_hook_runs_prints_why_and_fails(project, user_settings, values, reason):
+    user_settings.parent.mkdir()
+    text = (
+        json.dumps(values).replace('"permissions": {', '"permissions": {\n').replace('"hooks": {', '\n"hooks": {\n', 1)
+    )
+    user_settings.write_text(text)
+    done = project.tailhook("install", "--yes")
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"tailhook: no hook in {user_settings} will run:\n          {user_settings}")
+    assert reason in done.stderr
+    assert project.tailhook("uninstall", "--yes").returncode == 0
+    assert user_settings.read_text() == text
+
+
+def test_hooks_that_an_enabled_plugin_asks_already_are_not_installed_beside_it(project, user_settings):
+    user_settings.parent.mkdir()
+    text = '{"enabledPlugins": {"tailhook@them": true}}'
+    user_settings.write_text(text)
+    done = project.tailhook("install", "--yes", "--block-cap", "0")
+    assert (done.returncode, user_settings.read_text()) == (1, text)
+    assert "claude plugin uninstall tailhook@them" in done.stderr
+    assert "asks idle, ralph, triage already, so each stop would count twice" in done.stderr
+    assert project.tailhook("install", "--yes", "--with", "memory", "--without", "idle,ralph,triage").returncode == 0
+
+
 def make_link_to_itself(path):
     path.symlink_to(path)
 

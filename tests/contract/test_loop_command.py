@@ -8,10 +8,12 @@ from functools import partial
 
 import pytest
 from support.host import frame, looping
+from support.install import write_hooks
 from support.oracles import jwz
 
 from tailhook.machines.idle import SIGNALS
 
+CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
 
 
@@ -274,23 +276,114 @@ def test_replace_ends_a_loop_of_the_fallback_file_too(project, loop):
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")
 
 
-def test_a_limit_over_the_hosts_cap_is_warned_of(loop):
-    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in loop("start", "--max", "9", "Go.").stderr
+def test_a_limit_over_the_hosts_cap_is_warned_of(project, loop):
+    write_hooks(project)
+    assert "Claude Code ends a turn after 8 blocks" in loop("start", "--max", "9", "Go.").stderr
     for env, limit in ((None, "8"), ("0", "100"), ("50", "50")):
-        extra = {"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": env} if env else {}
+        extra = {CAP: env} if env else {}
         assert loop("start", "--replace", "--max", limit, "Go.", **extra).stderr == ""
 
 
+@pytest.mark.parametrize("set_to", ["0", "20"])
+def test_no_warning_of_the_cap_is_printed_if_the_settings_set_it(project, loop, set_to):
+    path = write_hooks(project)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "env": {CAP: set_to}}))
+    assert loop("start", "--max", "20", "Go.").stderr == ""
+
+
+def test_a_plugin_user_is_not_advised_to_install_hooks_beside_the_plugin(project, loop):
+    (project.home / ".claude").mkdir()
+    (project.home / ".claude/settings.json").write_text('{"enabledPlugins": {"tailhook@them": true}}')
+    reported = loop("start", "--max", "9", "Go.").stderr
+    assert f'add "env": {{"{CAP}": "0"}} to {project.home}/.claude/settings.json' in reported
+    assert "tailhook install" not in reported
+
+
 @pytest.mark.parametrize(
-    ("env", "advice"), [("CODEX_SESSION_ID", ""), ("GEMINI_CLI", ""), ("COPILOT_CLI", "send the agent another prompt")]
+    ("env", "host", "advice"),
+    [
+        ("CODEX_SESSION_ID", "codex", ""),
+        ("GEMINI_CLI", "gemini", ""),
+        ("COPILOT_CLI", "copilot", "Copilot CLI ends a turn after 8 blocks"),
+    ],
 )
-def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(loop, env, advice):
+def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(project, loop, env, host, advice):
+    write_hooks(project, host)
+    write_hooks(project)
     reported = loop("start", "--max", "9", "Go.", **{env: "1"}).stderr
     assert (advice in reported) if advice else (reported == "")
-    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" not in reported
+    assert CAP not in reported
     assert loop("start", "--replace", "--max", "8", "Go.", **{env: "1"}).stderr == ""
     claude_in_it = loop("start", "--replace", "--max", "9", "Go.", session="mine", **{env: "1"})
-    assert "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP" in claude_in_it.stderr
+    assert "Claude Code ends a turn" in claude_in_it.stderr
+
+
+# ---- whether a hook will continue it -----------------------------------------
+
+
+NOTHING = "nothing will continue this loop: "
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_starting_a_loop_without_an_installed_hook_prints_in_one_line_that_nothing_continues_it(project, group):
+    started = project.tailhook(group, "start", "Go.")
+    assert started.returncode == 0
+    assert started.stderr == (
+        f"tailhook: {NOTHING}no hook is installed here. To install the hooks:  tailhook install\n"
+    )
+    assert project.tailhook(group, "status").stdout.endswith(
+        "At the next stop nothing happens: no hook is installed here. To install the hooks:  tailhook install\n"
+    )
+
+
+@pytest.mark.parametrize("scope", ["user", "project", "local"])
+def test_a_hook_in_the_settings_of_any_scope_continues_a_loop(project, loop, scope):
+    text = write_hooks(project).read_text()
+    (project.home / ".claude/settings.json").unlink()
+    root = project.home if scope == "user" else project.folder
+    (root / ".claude").mkdir(exist_ok=True)
+    (root / ".claude" / f"settings{'.local' * (scope == 'local')}.json").write_text(text)
+    assert NOTHING not in loop("start", "Go.").stderr
+    assert "must continue" in loop("status").stdout
+
+
+@pytest.mark.parametrize(("enabled", "continues"), [(True, True), (False, False)])
+def test_an_enabled_plugin_continues_a_loop(project, loop, enabled, continues):
+    (project.home / ".claude").mkdir()
+    (project.home / ".claude/settings.json").write_text('{"enabledPlugins": {"tailhook@them": true}}')
+    (project.folder / ".claude").mkdir()
+    local = {"enabledPlugins": {"tailhook@them": enabled}}
+    (project.folder / ".claude/settings.local.json").write_text(json.dumps(local))
+    assert (NOTHING not in loop("start", "Go.").stderr) == continues
+
+
+def test_a_hook_of_another_host_does_not_continue_a_loop_of_this_agent(project, loop):
+    write_hooks(project, "codex")
+    assert NOTHING not in loop("start", "Go.").stderr
+    reported = loop("start", "--replace", "Go.", GEMINI_CLI="1").stderr
+    assert reported.endswith("To install the hooks:  tailhook install --host gemini\n")
+
+
+def test_hooks_that_do_not_ask_the_machine_do_not_continue_its_loop(project, loop):
+    write_hooks(project, machines=["ralph"])
+    assert loop("start", "Go.").stderr.endswith("asks idle. To add it:  tailhook install --with idle\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"disableAllHooks": True}, "disableAllHooks is true"),
+        ({"permissions": {"allow": "Bash"}}, 'line 1: permissions.allow is "Bash", not a list'),
+    ],
+)
+def test_hooks_that_the_host_does_not_run_do_not_continue_a_loop(project, loop, change, reason):
+    path = write_hooks(project)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    reported = loop("start", "Go.").stderr
+    assert reported.count("\n") == 1
+    assert reported.startswith(f"tailhook: {NOTHING}no hook runs here: {path}")
+    assert reason in reported
+    assert "must continue: " not in loop("status").stdout
 
 
 @pytest.mark.parametrize(
@@ -305,6 +398,7 @@ def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env,
 
 
 def test_status_prints_what_the_next_stop_would_get(project, loop):
+    write_hooks(project)
     loop("start", "Go.", session="mine")
     facts = json.loads(loop("status", "--json").stdout)
     assert facts["state"] == jwz.newest(project.folder)

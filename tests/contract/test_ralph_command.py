@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 from support.host import PROMPT, ralph_page
+from support.install import write_hooks
 
 
 @pytest.fixture
@@ -122,7 +123,8 @@ def test_without_a_promise_and_a_limit_it_explains_what_ends_the_loop(ralph):
     assert "Only this command" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
 
 
-def test_it_warns_of_a_long_prompt_and_of_the_hosts_cap(ralph):
+def test_it_warns_of_a_long_prompt_and_of_the_hosts_cap(project, ralph):
+    write_hooks(project)
     assert "10,001 characters" in ralph("start", "--max-iterations", "3", "x" * 10_001).stderr
     assert ralph("start", "--force", "--max-iterations", "3", "x").stderr == ""
     assert "8 blocks" in ralph("start", "--force", "--max-iterations", "9", "x").stderr

@@ -3,6 +3,9 @@
 import json
 import subprocess
 
+from tailhook.install import hooks
+from tailhook.install.hooks_file import hooks_file_of
+
 THEIRS = (
     '{\n\t"permissions" : {"allow": ["Bash(ls:*)"]},\n\t"hooks": {\n\t\t"Stop": '
     '[{"hooks": [{"type": "command", "command": "make stop"}]}]\n\t},\n\t"model": "\\u006fpus"\n}'
@@ -15,6 +18,15 @@ def install(project, *words, **env):
 
 def uninstall(project, *words, **env):
     return project.tailhook("uninstall", "--yes", *words, **env)
+
+
+def write_hooks(project, host="claude-code", machines=None):
+    """Write the hooks into the user's file of a host, without a client; return the file's path."""
+    file = hooks_file_of(host)
+    path = project.home / file.folder / file.paths["user"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(hooks.with_hooks(file, "{}", machines, "shell"))
+    return path
 
 
 def run_installed(project, path, event="Stop", **fields):

@@ -419,6 +419,7 @@ def test_the_sample_of_a_loop_that_is_started_is_what_is_printed(tmp_path):
     line, *shown = sample.splitlines()
     folder = tmp_path / "project"
     (folder / ".git").mkdir(parents=True)
+    tailhook("install", "--yes", "--cold", "--block-cap", "0", env={"HOME": str(tmp_path)}, cwd=folder)
     done = tailhook(*shlex.split(line)[2:], env={"HOME": str(tmp_path)}, cwd=folder)
     printed = (done.stdout + done.stderr).replace(str(folder), "/home/me/project")
     assert printed.splitlines() == shown

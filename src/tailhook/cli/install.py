@@ -162,7 +162,9 @@ def refuse_second(file: HooksFile, text: str) -> None:
     for there in survey.installed:
         twice = [name for name in wanted if name in there.machines]
         if there.kind == "plugin" and twice:
-            advice = "Disable the plugin first (/plugin in the host), or keep it and install nothing."
+            advice = (
+                f"Keep one of them. To remove the plugin:  claude plugin uninstall {there.where.rpartition(' ')[2]}"
+            )
             if file.can_set_cap:
                 advice += f"\n{INDENT}To remove only the host's limit{plain(advise_cap(survey))}"
             what = f"{plain(there.where)} asks {', '.join(twice)} already, so each stop would count twice"

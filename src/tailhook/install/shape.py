@@ -1,7 +1,7 @@
 """What a host does not accept in a hooks file that is valid JSON, so that it ignores the file or an entry.
 
-The description is a part of the host's own: what people and other tools write. It is compared with the real program in
-tests/endtoend/test_claude_settings.py.
+Describes only what people and other tools write often. tests/endtoend/test_claude_settings.py compares it with the real
+program.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tailhook.install import json_text
 from tailhook.install.hooks_file import HooksFile
 
-MAX_SHOWN_CHARS = 40  # of a value
+MAX_VALUE_CHARS = 40  # of a value
 
 
 def is_number(value: object) -> bool:
@@ -106,7 +106,7 @@ def describe_value(value: object) -> str:
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     written = json.dumps(value, ensure_ascii=False)
-    return written if len(written) <= MAX_SHOWN_CHARS else "a string" if isinstance(value, str) else "a number"
+    return written if len(written) <= MAX_VALUE_CHARS else "a string" if isinstance(value, str) else "a number"
 
 
 def name_place(text: str, path: tuple[str | int, ...]) -> str:

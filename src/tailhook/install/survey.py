@@ -182,13 +182,13 @@ def find_off_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
     """Yield an obstacle for each file in which a person has switched all hooks off."""
     set_in: list[tuple[Found, object]] = []
     for there in found:
-        value: object = {} if there.is_dropped or there.is_managed else there.values
+        value: object = {} if there.is_dropped else there.values
         for name in there.file.off_switch:
             value = value.get(name) if isinstance(value, dict) else None
         if there.file.off_switch and value is not None:
             set_in.append((there, value))
     for there, value in set_in[-1:] if found and found[0].file.off_is_overridden else set_in:
-        if value is there.file.off_value:
+        if value is there.file.off_value and not there.is_managed:
             name = ".".join(there.file.off_switch)
             what = f"{there.path}: {name} is {json.dumps(value)}, so the host runs no hook"
             yield Obstacle(there.path, what, "Change it to use loops again.", spares=("managed",))
