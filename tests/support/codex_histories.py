@@ -481,6 +481,33 @@ def codex_compacted_record_alone() -> History:
     return history._replace(bill=[history.bill[0]._replace(timestamp=compacted["timestamp"]), *history.bill[1:]])
 
 
+def codex_reviewer_from_a_checkpoint() -> History:
+    """Return a reviewer, and one that begins with its checkpoint: a compacted record and a token_count of the first."""
+    codex = Codex("0.162.0", "paginated", records=True)
+    main = codex.thread("A").turn()
+    main.respond(1000, 200, 50)
+    guardian = {"source": {"subagent": {"other": "guardian"}}, "thread_source": "guardian_review", "session_id": "A"}
+    first = codex.thread("G", parent_thread_id="A", **guardian).turn()
+    first.respond(400, 0, 20)
+    first.respond(500, 300, 21)
+    second = codex.thread("H", parent_thread_id="A", **guardian)
+    second.write("compacted", {"message": "", "replacement_history": [], "latest_token_usage_record": first.latest})
+    second.total, second.last = first.total, first.last
+    second.count()
+    second.turn().respond(600, 500, 22)
+    return codex.history()
+
+
+def codex_repeated_response_ids() -> History:
+    """Return a thread whose provider gives every response the same id."""
+    codex = Codex("0.169.0", "paginated", records=True)
+    thread = codex.thread("A").turn()
+    for _ in range(3):
+        codex.answers = 0
+        thread.respond(1000, 200, 50)
+    return codex.history()
+
+
 HISTORIES: dict[str, Callable[[], History]] = {
     "codex, counts only, paginated": lambda: codex_counts_only("paginated"),
     "codex, counts only, legacy": lambda: codex_counts_only("legacy"),
@@ -516,4 +543,6 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "codex, sub-agents with equal totals, with records": lambda: codex_sub_agents_with_equal_totals(records=True),
     "codex, fork migrated": codex_fork_migrated,
     "codex, compacted record alone": codex_compacted_record_alone,
+    "codex, reviewer from a checkpoint": codex_reviewer_from_a_checkpoint,
+    "codex, repeated response ids": codex_repeated_response_ids,
 }

@@ -39,6 +39,27 @@ def test_a_second_copy_of_each_file_adds_nothing(name, tmp_path):
     assert in_order(counted(history.host, twice, tmp_path)) == in_order(history.bill)
 
 
+@pytest.mark.parametrize(
+    ("name", "number", "fresh", "given", "cached"),
+    [
+        ("codex, counts only, paginated", 2, 1800, 150, 1200),
+        ("codex, counts only, legacy", 2, 1800, 150, 1200),
+        ("codex, both records, legacy", 2, 1770, 150, 1200),
+        ("codex, old thread resumed", 3, 1900, 160, 1223),
+        ("codex, unchanged total", 2, 1800, 150, 1200),
+        ("codex, sub-agent replays, no turn ids", 3, 2300, 180, 3700),
+        ("codex, sub-agents with equal totals", 4, 3600, 300, 2400),
+        ("codex, fork of a fork, no copied meta", 4, 3500, 315, 4200),
+        ("codex, forks with equal turns", 3, 2800, 250, 2200),
+    ],
+)
+def test_what_people_reported_has_the_totals_worked_out_by_hand(name, number, fresh, given, cached, tmp_path):
+    history = HISTORIES[name]()
+    found = counted(history.host, history.files, tmp_path)
+    sums = [sum(column) for column in zip(*(row[4:7] for row in found), strict=True)]
+    assert (len(found), *sums) == (number, fresh, given, cached)
+
+
 def test_broken_lines_are_passed_over(tmp_path):
     history = HISTORIES["codex, counts only, legacy"]()
     torn = {name: f'[]\n{{"type": "sess\n{text}{{"type"' for name, text in history.files.items()}

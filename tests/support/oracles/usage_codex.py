@@ -137,9 +137,11 @@ def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
     """Return the responses of a file that only a token_count has.
 
     That is one whose running total is another than before, with a last usage that has components, that was not copied
-    from another file, and that no token_usage_record in front of it has. The record's usage is the last usage; or it is
-    what was added to the total (codex-rs/core/tests: since server-side searches are taken out of the last usage, which
-    is the size of the context, the total alone has the bill).
+    from another file, and that no token_usage_record in front of it has. The record's usage is the last usage, or it is
+    what was added to the total: a later version takes server-side searches out of the last usage, which is the size
+    of the context (server_web_search_usage_does_not_inflate_active_context in codex-rs/core/tests). A reviewer that
+    goes on from another one's checkpoint begins with a `compacted` record that has the other's latest record, and the
+    token_count of the same response (codex-rs/core/src/session/guardian_checkpoint.rs).
     """
     copied = max((copied_counts(rollout, other) for other in sources(rollout, rollouts)), default=0)
     before = inherited_total(rollout, rollouts)
@@ -147,8 +149,11 @@ def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
     found, at = [], 0
     for place, count in enumerate(rollout.counts):
         for kind, payload in rollout.entries[at : count.at]:
+            checkpoint = part(payload, "latest_token_usage_record") if kind == "compacted" else {}
             if kind == "token_usage_record":
                 waiting.append(amounts(part(payload, "usage")))
+            elif checkpoint.get("thread_id") not in (None, rollout.id):
+                waiting.append(amounts(part(checkpoint, "usage")))
         at = count.at
         changed, added = count.total != before, growth(before, count.total)
         before = count.total
