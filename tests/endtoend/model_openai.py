@@ -9,15 +9,22 @@ class ResponsesModel(Model):
     """A model that speaks the Responses API.
 
     tokens: how many it claims to have read for each of its answers, oldest first. For further answers it claims 1.
+    billed: what it claimed to have read for each answer that it gave, those without tools too.
     """
 
     tokens: tuple[int, ...] = ()
+
+    def __init__(self, *answers):
+        super().__init__(*answers)
+        self.billed: list[int] = []
 
     def api(self) -> type:
         """Return the handler of requests."""
         model = self
 
         class Handler(ResponsesHandler):
+            billed = model.billed
+
             @property
             def tokens(self) -> int:
                 return dict(enumerate(model.tokens, 1)).get(len(model.requests), 1)
@@ -32,7 +39,9 @@ class ResponsesHandler(ApiHandler):
         """Answer with a response."""
         body = self.body()
         items = [item(f"{id(body):x}_{at}", block) for at, block in enumerate(self.answer(body))]
-        usage = {"input_tokens": self.tokens, "output_tokens": 1, "total_tokens": self.tokens + 1}
+        taken = self.tokens
+        self.billed.append(taken)
+        usage = {"input_tokens": taken, "output_tokens": 1, "total_tokens": taken + 1}
         response = {"id": f"resp_{id(body):x}", "output": items, "usage": usage}
         events = [("response.created", {"response": {"id": response["id"]}})]
         events += [("response.output_item.done", {"output_index": at, "item": one}) for at, one in enumerate(items)]

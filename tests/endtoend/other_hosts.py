@@ -145,6 +145,7 @@ class Codex(OtherHost):
     model = ResponsesModel
     shell = "exec_command", "cmd"
     settings = ""  # more lines of its configuration
+    session: tuple[str, ...] = ()  # the words that resume or fork one
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that skip the trust in the hooks, which a person gives once."""
@@ -154,6 +155,7 @@ class Codex(OtherHost):
             "--dangerously-bypass-hook-trust",
             "-c",
             "model=none",
+            *self.session,
             prompt,
         ]
 
@@ -174,6 +176,7 @@ class Gemini(OtherHost):
     name = "gemini"
     model = GeminiModel
     shell = "run_shell_command", "command"
+    session: tuple[str, ...] = ()  # the words that resume one
 
     def prepare(self) -> None:
         """Write which kind of key the host uses, and that the project is trusted."""
@@ -188,7 +191,7 @@ class Gemini(OtherHost):
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools and trust the folder."""
-        return ["--yolo", "--skip-trust", "--model", "gemini-2.5-flash", "--prompt", prompt]
+        return ["--yolo", "--skip-trust", "--model", "gemini-2.5-flash", *self.session, "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a key, and the address of the test's model instead of Google's servers."""

@@ -64,7 +64,8 @@ class CodexThread:
         about = {"session_id": self.session_id, "id": thread_id, "cwd": "/p/shop", "cli_version": codex.version}
         self.paginated = meta.get("history_mode", codex.history_mode) == "paginated"
         self.ordinal = (meta.get("history_base") or {}).get("end_ordinal_exclusive", 0)
-        self.write("session_meta", {**about, "source": "cli", "history_mode": codex.history_mode, **meta})
+        begun = {"timestamp": codex.now(), "originator": "codex_cli_rs", "source": "cli"}
+        self.write("session_meta", {**about, **begun, "history_mode": codex.history_mode, **meta})
 
     def write(self, kind: str, payload: dict) -> None:
         """Append a record."""
@@ -81,7 +82,8 @@ class CodexThread:
             named = {"turn_id": self.turn_id}
             self.write("event_msg", {"type": "task_started", **named})
         self.model = model
-        self.write("turn_context", {**named, "cwd": "/p/shop", "model": model})
+        allowed = {"approval_policy": "never", "sandbox_policy": {"type": "danger-full-access"}, "summary": "auto"}
+        self.write("turn_context", {**named, "cwd": "/p/shop", **allowed, "model": model})
         return self
 
     def respond(self, taken: int, cached: int, given: int, cache_writes: int = 0, size: int | None = None) -> None:
