@@ -47,6 +47,11 @@ cdef enum:
     SCAN_CACHE_READ_TOKENS
     SCAN_CACHE_CREATION_TOKENS
     SCAN_CACHE_CREATION_1H_TOKENS  # those of them that stay for an hour: no table has this column
+    # in no table, either:
+    SCAN_SPEED
+    SCAN_INFERENCE_GEO
+    SCAN_ADVISOR                   # which response of an advisor it is, from 1; 0 for the agent's own
+    SCAN_COPIES                    # the ids that a repeated response may have in other threads, one a line
     # of a tool use and its result:
     SCAN_TOOL_USE_ID
     SCAN_STARTED
@@ -145,6 +150,10 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_CACHE_READ_TOKENS, ARROW_INT, b"cache_read_tokens")
     scan_define(columns, SCAN_CACHE_CREATION_TOKENS, ARROW_INT, b"cache_creation_tokens")
     scan_define(columns, SCAN_CACHE_CREATION_1H_TOKENS, ARROW_INT, b"cache_creation_1h_tokens")
+    scan_define(columns, SCAN_SPEED, ARROW_NAME, b"speed")
+    scan_define(columns, SCAN_INFERENCE_GEO, ARROW_NAME, b"inference_geo")
+    scan_define(columns, SCAN_ADVISOR, ARROW_INT, b"advisor")
+    scan_define(columns, SCAN_COPIES, ARROW_TEXT, b"copies")
     scan_define(columns, SCAN_TOOL_USE_ID, ARROW_TEXT, b"tool_use_id")
     scan_define(columns, SCAN_STARTED, ARROW_TIME, b"started")
     scan_define(columns, SCAN_ENDED, ARROW_TIME, b"ended")

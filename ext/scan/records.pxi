@@ -196,26 +196,37 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept no
     )
 
 
-cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
-    """Put the row of a record with an API response, if it has one. Returns 0, or -1: no memory."""
-    cdef RecFields response
-    cdef RecSlice* usage = &response.message[FIELD_USAGE]
-    cdef RecSlice* time = &response.top[FIELD_TIMESTAMP]
-    cdef RecSlice record = RecSlice(fields.start, fields.end)
-    cdef RecSlice agent = fields.top[FIELD_AGENT_ID]
-    cdef RecSlice data, nested_agent, written
-    cdef int64_t at
-    if not scan_find_response(fields, &response):
-        return 0
-    if response.start != fields.start:
-        if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
-            if scan_is_name(&nested_agent) and nested_agent.end - nested_agent.start > 2:
-                agent = nested_agent
-        if not rec_read_time(time, &at):
-            time = &fields.top[FIELD_TIMESTAMP]
-    written.start = NULL
+cdef inline bint scan_is_translated(ScanPlace* place) noexcept nogil:
+    """Return whether the file is that of another host than Claude Code, whose records the caller has translated."""
+    return place.host_bytes != 11 or memcmp(place.host, b"claude-code", 11) != 0
+
+
+# Where a response's tokens are, and what the row of the response has of its record.
+cdef struct ScanUsage:
+    RecFields response    # the record with the response, which may be nested in another one
+    RecSlice time
+    RecSlice agent
+    RecSlice own_id       # by which the response is known if it has no other id
+    RecSlice copies       # see SCAN_COPIES
+    RecSlice model
+    RecSlice tokens       # an object
+    int64_t advisor       # the number of the advisor's response in the record from 1, 0 for the agent's
+
+
+cdef int scan_put_response(
+    ScanColumns* columns, RecFields* fields, ScanUsage* usage, ScanPlace* place, ScanText* scratch
+) noexcept nogil:
+    """Put the row of one response. Returns 0, or -1: no memory."""
+    cdef RecSlice* tokens = &usage.tokens
+    cdef RecSlice written = RecSlice(NULL, NULL)
+    cdef RecSlice speed = RecSlice(NULL, NULL)
+    cdef RecSlice region = RecSlice(NULL, NULL)
     if columns.wanted[SCAN_CACHE_CREATION_1H_TOKENS]:
-        rec_find_member(usage, b"cache_creation", 14, &written)
+        rec_find_member(tokens, b"cache_creation", 14, &written)
+    if columns.wanted[SCAN_SPEED]:
+        rec_find_member(tokens, b"speed", 5, &speed)
+    if columns.wanted[SCAN_INFERENCE_GEO]:
+        rec_find_member(&usage.response.message[FIELD_USAGE], b"inference_geo", 13, &region)
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
@@ -223,21 +234,69 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         or scan_put_or(
             columns, SCAN_SESSION_ID, &fields.top[FIELD_SESSION_ID], place.session_id, place.session_id_bytes, scratch
         ) < 0
-        or scan_put_name(columns, SCAN_AGENT_ID, &agent, scratch) < 0
+        or scan_put_name(columns, SCAN_AGENT_ID, &usage.agent, scratch) < 0
         or scan_put_name(columns, SCAN_PROJECT, &fields.top[FIELD_CWD], scratch) < 0
-        or scan_put_name(columns, SCAN_UUID, &response.top[FIELD_UUID], scratch) < 0
-        or scan_put_time(columns, SCAN_TIMESTAMP, time) < 0
-        or scan_put_name(columns, SCAN_MESSAGE_ID, &response.message[FIELD_ID], scratch) < 0
-        or scan_put_name(columns, SCAN_REQUEST_ID, &response.top[FIELD_REQUEST_ID], scratch) < 0
-        or scan_put_name(columns, SCAN_MODEL, &response.message[FIELD_MODEL], scratch) < 0
-        or scan_put_count(columns, SCAN_INPUT_TOKENS, usage, b"input_tokens", 12) < 0
-        or scan_put_count(columns, SCAN_OUTPUT_TOKENS, usage, b"output_tokens", 13) < 0
-        or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, usage, b"cache_read_input_tokens", 23) < 0
-        or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, usage, b"cache_creation_input_tokens", 27) < 0
+        or scan_put_name(columns, SCAN_UUID, &usage.own_id, scratch) < 0
+        or scan_put_time(columns, SCAN_TIMESTAMP, &usage.time) < 0
+        or scan_put_name(columns, SCAN_MESSAGE_ID, &usage.response.message[FIELD_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_REQUEST_ID, &usage.response.top[FIELD_REQUEST_ID], scratch) < 0
+        or scan_put_name(columns, SCAN_MODEL, &usage.model, scratch) < 0
+        or scan_put_count(columns, SCAN_INPUT_TOKENS, tokens, b"input_tokens", 12) < 0
+        or scan_put_count(columns, SCAN_OUTPUT_TOKENS, tokens, b"output_tokens", 13) < 0
+        or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, tokens, b"cache_read_input_tokens", 23) < 0
+        or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, tokens, b"cache_creation_input_tokens", 27) < 0
         or scan_put_count(columns, SCAN_CACHE_CREATION_1H_TOKENS, &written, b"ephemeral_1h_input_tokens", 25) < 0
+        or scan_put_name(columns, SCAN_SPEED, &speed, scratch) < 0
+        or scan_put_name(columns, SCAN_INFERENCE_GEO, &region, scratch) < 0
+        or scan_put_int(columns, SCAN_ADVISOR, usage.advisor) < 0
+        or scan_put_string(columns, SCAN_COPIES, &usage.copies, scratch) < 0
     ):
         return -1
     return scan_end_row(columns)
+
+
+cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
+    """Put the rows of a record with an API response, if it has one: its own, and those of an advisor that it asked.
+
+    An advisor is another model, which the API asks on behalf of the agent's. What it used is in the iterations of the
+    usage only, not in the sums. Returns 0, or -1: no memory.
+    """
+    cdef ScanUsage usage
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice data, nested_agent, iterations, kind
+    cdef RecSlice part
+    cdef int64_t at
+    if not scan_find_response(fields, &usage.response):
+        return 0
+    usage.agent = fields.top[FIELD_AGENT_ID]
+    usage.time = usage.response.top[FIELD_TIMESTAMP]
+    usage.own_id = usage.response.top[FIELD_UUID]
+    usage.copies = RecSlice(NULL, NULL)
+    usage.model = usage.response.message[FIELD_MODEL]
+    usage.tokens = usage.response.message[FIELD_USAGE]
+    usage.advisor = 0
+    if scan_is_translated(place) and rec_find_member(&record, b"usageCopies", 11, &usage.copies):
+        rec_find_member(&record, b"usageId", 7, &usage.own_id)
+    if usage.response.start != fields.start:
+        if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
+            if scan_is_name(&nested_agent) and nested_agent.end - nested_agent.start > 2:
+                usage.agent = nested_agent
+        if not rec_read_time(&usage.time, &at):
+            usage.time = fields.top[FIELD_TIMESTAMP]
+    if scan_put_response(columns, fields, &usage, place, scratch) < 0:
+        return -1
+    if not columns.wanted[SCAN_ADVISOR] or not rec_find_member(&usage.tokens, b"iterations", 10, &iterations):
+        return 0
+    while rec_next_object(&iterations, &part):
+        if not rec_find_member(&part, b"type", 4, &kind) or not rec_value_is(&kind, b"advisor_message", 15):
+            continue
+        usage.advisor += 1
+        usage.tokens = part
+        usage.model = RecSlice(NULL, NULL)
+        rec_find_member(&part, b"model", 5, &usage.model)
+        if scan_put_response(columns, fields, &usage, place, scratch) < 0:
+            return -1
+    return 0
 
 
 # ---- sessions ------------------------------------------------------------------

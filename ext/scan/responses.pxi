@@ -4,6 +4,8 @@
 # Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
 # arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), text_hash (text/view.pxi).
 #
+# An advisor's response has the ids of the one that it was asked for, and its number.
+#
 # A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
 # its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it
 # belongs to the session of the first one, and the one with the most tokens counts. All others so far may be dropped at
@@ -15,7 +17,7 @@ cdef enum:
 
 cdef struct ScanResponse:
     uint32_t first     # the least by (time, path, offset)
-    uint32_t counted   # the greatest by (output tokens, time, path, offset)
+    uint32_t counted   # the greatest by (output tokens, time, path, offset), but see scan_join_response
 
 
 cdef inline int64_t scan_int_at(const ArrowColumn* column, size_t row) noexcept nogil:
@@ -67,10 +69,15 @@ cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
     return SCAN_UUID if scan_size_of(&items[SCAN_UUID], row) else -1
 
 
+cdef inline bint scan_is_same_advisor(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
+    """Return whether two rows are of the agent's own response both, or of the same one of an advisor."""
+    return scan_int_at(&items[SCAN_ADVISOR], row) == scan_int_at(&items[SCAN_ADVISOR], other)
+
+
 cdef bint scan_is_same_response(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
     """Return whether two rows are of one response, if a message id without a request id is one of its own."""
     cdef int known_by = scan_id_of(items, row)
-    if known_by != scan_id_of(items, other):
+    if known_by != scan_id_of(items, other) or not scan_is_same_advisor(items, row, other):
         return False
     if known_by < 0:
         return (
@@ -111,14 +118,20 @@ cdef void scan_join_response(const ArrowColumn* items, ScanResponse* response, S
     """Add what is known of other records of a response."""
     cdef int64_t tokens = scan_int_at(&items[SCAN_OUTPUT_TOKENS], other.counted)
     cdef int64_t most = scan_int_at(&items[SCAN_OUTPUT_TOKENS], response.counted)
-    if tokens > most or (tokens == most and scan_is_before(items, response.counted, other.counted)):
+    cdef bint is_later = scan_is_before(items, response.counted, other.counted)
+    # A thread that repeats a line of another one gives it its own time: the first time is that of the response.
+    if tokens > most or (tokens == most and is_later != arrow_is_valid(&items[SCAN_COPIES], other.counted)):
         response.counted = other.counted
     if scan_is_before(items, other.first, response.first):
         response.first = other.first
 
 
-cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count) noexcept nogil:
-    """Return the responses of all rows, which the caller frees, or NULL: no memory.  count: set to how many."""
+cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count, uint32_t* owners) noexcept nogil:
+    """Return the responses of all rows, which the caller frees, or NULL: no memory.
+
+    count: set to how many.
+    owners: set to the number of each row's response, if it is not NULL.
+    """
     cdef const ArrowColumn* items = columns.items
     cdef size_t slot_count, row, slot
     cdef ScanResponse one
@@ -136,12 +149,97 @@ cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count
             slot = (slot + 1) & (slot_count - 1)
         if slots[slot]:
             scan_join_response(items, &responses[slots[slot] - 1], &one)
-            continue
-        responses[count[0]] = one
-        count[0] += 1
-        slots[slot] = <uint32_t>count[0]
+        else:
+            responses[count[0]] = one
+            count[0] += 1
+            slots[slot] = <uint32_t>count[0]
+        if owners != NULL:
+            owners[row] = slots[slot] - 1
     PyMem_RawFree(slots)
     return responses
+
+
+cdef void scan_leave_out_joined(ScanResponse* responses, size_t* count) noexcept nogil:
+    """Leave out those that were joined to others.  count: of the responses, set to how many are left."""
+    cdef size_t left = 0
+    cdef size_t i
+    for i in range(count[0]):
+        if responses[i].first != SCAN_IS_JOINED:
+            responses[left] = responses[i]
+            left += 1
+    count[0] = left
+
+
+cdef uint32_t scan_root_of(uint32_t* joined_to, uint32_t response) noexcept nogil:
+    """Return the response that a response was joined to, over any number of others; itself if it was not joined."""
+    while joined_to[response] != response:
+        joined_to[response] = joined_to[joined_to[response]]
+        response = joined_to[response]
+    return response
+
+
+cdef int scan_join_copies(
+    const ScanColumns* columns, ScanResponse* responses, size_t* count, const uint32_t* owners
+) noexcept nogil:
+    """Join each response to that of another thread which it is a copy of. Returns 0, or -1: no memory.
+
+    A thread that begins as a copy of another one repeats its responses. They are known there by another id (SCAN_UUID),
+    which is one of SCAN_COPIES here. The other thread may be a copy, too.
+
+    owners: the number of each row's response.  count: of the responses, set to how many are left.
+    """
+    cdef const ArrowColumn* items = columns.items
+    cdef const ArrowTexts* copies = &items[SCAN_COPIES].texts
+    cdef const ArrowTexts* ids = &items[SCAN_UUID].texts
+    cdef size_t slot_count, row, slot, size
+    cdef uint32_t one, other
+    cdef uint32_t* slots
+    cdef uint32_t* joined_to
+    cdef Cursor p
+    cdef Cursor end
+    cdef Cursor stop
+    if copies.size == 0:
+        return 0
+    slots = scan_new_slots(columns.rows, &slot_count)
+    joined_to = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, count[0]) * sizeof(uint32_t))
+    if slots == NULL or joined_to == NULL:
+        PyMem_RawFree(slots)
+        PyMem_RawFree(joined_to)
+        return -1
+    for row in range(count[0]):
+        joined_to[row] = <uint32_t>row
+    for row in range(columns.rows):
+        if arrow_is_valid(&items[SCAN_COPIES], row) and scan_size_of(&items[SCAN_UUID], row):
+            slot = scan_hash_text(&items[SCAN_UUID], row) & (slot_count - 1)
+            while slots[slot]:
+                slot = (slot + 1) & (slot_count - 1)
+            slots[slot] = <uint32_t>(row + 1)
+    for row in range(columns.rows):
+        p = copies.data + copies.offsets[row]
+        end = copies.data + copies.offsets[row + 1]
+        while p < end:
+            stop = <Cursor>memchr(p, c"\n", end - p)
+            stop = end if stop == NULL else stop
+            size = stop - p
+            slot = text_hash(p, size) & (slot_count - 1)
+            while slots[slot]:
+                if scan_size_of(&items[SCAN_UUID], slots[slot] - 1) == size and memcmp(
+                    ids.data + ids.offsets[slots[slot] - 1], p, size
+                ) == 0:
+                    one = scan_root_of(joined_to, owners[row])
+                    other = scan_root_of(joined_to, owners[slots[slot] - 1])
+                    joined_to[max(one, other)] = min(one, other)
+                slot = (slot + 1) & (slot_count - 1)
+            p = stop + 1
+    for row in range(count[0]):
+        one = scan_root_of(joined_to, <uint32_t>row)
+        if one != row:
+            scan_join_response(items, &responses[one], &responses[row])
+            responses[row].first = SCAN_IS_JOINED
+    PyMem_RawFree(slots)
+    PyMem_RawFree(joined_to)
+    scan_leave_out_joined(responses, count)
+    return 0
 
 
 cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, size_t* count) noexcept nogil:
@@ -151,7 +249,6 @@ cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, s
     """
     cdef const ArrowColumn* messages = &items[SCAN_MESSAGE_ID]
     cdef size_t slot_count, i, slot
-    cdef size_t left = 0
     cdef size_t found = 0
     cdef uint32_t* slots = scan_new_slots(count[0], &slot_count)
     if slots == NULL:
@@ -167,17 +264,16 @@ cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, s
             found += 1
     for i in range(count[0] if found else 0):
         slot = scan_hash_text(messages, responses[i].first) & (slot_count - 1)
-        while slots[slot] and not scan_has_same_text(messages, responses[i].first, responses[slots[slot] - 1].first):
+        while slots[slot] and not (
+            scan_has_same_text(messages, responses[i].first, responses[slots[slot] - 1].first)
+            and scan_is_same_advisor(items, responses[i].first, responses[slots[slot] - 1].first)
+        ):
             slot = (slot + 1) & (slot_count - 1)
         if slots[slot] and slots[slot] != i + 1:
             scan_join_response(items, &responses[slots[slot] - 1], &responses[i])
             responses[i].first = SCAN_IS_JOINED
     PyMem_RawFree(slots)
-    for i in range(count[0]):
-        if responses[i].first != SCAN_IS_JOINED:
-            responses[left] = responses[i]
-            left += 1
-    count[0] = left
+    scan_leave_out_joined(responses, count)
     return 0
 
 
@@ -187,6 +283,7 @@ cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
         columns.wanted[SCAN_PATH] and columns.wanted[SCAN_OFFSET] and columns.wanted[SCAN_TIMESTAMP]
         and columns.wanted[SCAN_MESSAGE_ID] and columns.wanted[SCAN_REQUEST_ID] and columns.wanted[SCAN_UUID]
         and columns.wanted[SCAN_SESSION_ID] and columns.wanted[SCAN_OUTPUT_TOKENS]
+        and columns.wanted[SCAN_ADVISOR] and columns.wanted[SCAN_COPIES]
     )
 
 
@@ -198,7 +295,7 @@ cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
     cdef ScanResponse* responses
     if columns.rows < 2:
         return 0
-    responses = scan_find_responses(columns, &count)
+    responses = scan_find_responses(columns, &count, NULL)
     keep = <uint8_t*>PyMem_RawCalloc(columns.rows, 1)
     if responses == NULL or keep == NULL:
         PyMem_RawFree(responses)
@@ -206,6 +303,8 @@ cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
         return -1
     for i in range(count):
         keep[responses[i].first] = keep[responses[i].counted] = True
+    for i in range(columns.rows):
+        keep[i] |= arrow_is_valid(&columns.items[SCAN_COPIES], i)  # a copy of another thread may be known by any of them
     for i in range(columns.count):
         arrow_column_filter(&columns.items[columns.order[i]], keep)
     for i in range(columns.rows):
@@ -313,15 +412,23 @@ cdef class ResponseCounter:
     cdef ScanOrdered* ordered(self, size_t* count) noexcept nogil:
         """Return the responses in their order, which the caller frees, or NULL: no memory.  count: set to how many."""
         cdef const ArrowColumn* items = self.columns.items
-        cdef ScanResponse* responses = scan_find_responses(&self.columns, count)
+        cdef uint32_t* owners = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, self.columns.rows) * sizeof(uint32_t))
+        cdef ScanResponse* responses = NULL
         cdef ScanOrdered* found = NULL
         cdef size_t i
-        if responses != NULL and scan_join_requests(items, responses, count) == 0:
+        if owners != NULL:
+            responses = scan_find_responses(&self.columns, count, owners)
+        if (
+            responses != NULL
+            and scan_join_copies(&self.columns, responses, count, owners) == 0
+            and scan_join_requests(items, responses, count) == 0
+        ):
             found = <ScanOrdered*>PyMem_RawMalloc(max(<size_t>1, count[0]) * sizeof(ScanOrdered))
             for i in range(count[0] if found != NULL else 0):
                 found[i] = ScanOrdered(items, responses[i])
             if found != NULL:
                 qsort(found, count[0], sizeof(ScanOrdered), scan_order_responses)
+        PyMem_RawFree(owners)
         PyMem_RawFree(responses)
         return found
 

@@ -333,7 +333,7 @@ cdef int scan_one_line(
 ) noexcept nogil:
     """Scan a line of another host, whatever its offset, unless it is too long. Returns 0, or -1: no memory.
 
-    start, end: the line, with its newline if it has one.
+    start, end: the line, with its newline if it has one; empty for a further record of the line before.
     translated, translated_end: its record as Claude Code would have written it; equal if it has none.
     """
     cdef int64_t size = end - start
@@ -345,7 +345,7 @@ cdef int scan_one_line(
         run.long_lines += 1
         return 0
     scan_find_record(start, end, &line)
-    if line.is_blank:
+    if line.is_blank and (size or translated == translated_end):
         return 0
     if translated == translated_end or not rec_find(translated, translated_end, &fields):
         memset(&fields, 0, sizeof(RecFields))

@@ -1,6 +1,6 @@
 # More properties of a record: its origin, whether it failed, its counts and times.
 #
-# Gives: rec_is_*, rec_find_member, rec_next_result, rec_read_count, rec_count, rec_read_time.
+# Gives: rec_is_*, rec_find_member, rec_next_object, rec_next_result, rec_read_count, rec_count, rec_read_time.
 # Needs: a record (transcript/records.pxi), the fields (transcript/fields.pxi), the blocks of tools
 # (transcript/tool_blocks.pxi), the grammar (json/grammar.pxi), iso_read_microseconds (text/iso8601.pxi).
 
@@ -29,6 +29,29 @@ cdef bint rec_find_member(RecSlice* container, const char* name, Py_ssize_t size
         if p[0] == c",":
             p = json_skip_space(p + 1, end)
     return value.start != NULL
+
+
+cdef bint rec_next_object(RecSlice* elements, RecSlice* found) noexcept nogil:
+    """Find the next object of a valid array and move the start of `elements` behind it. Returns False if none is left.
+
+    elements: at first a JSON value. If it is not an array, it has no objects.
+    """
+    cdef JsonFault fault
+    cdef Cursor p = elements.start
+    if p == NULL or (p[0] != c"[" and p[0] != c","):
+        return False
+    while True:
+        p = json_skip_space(p + 1, elements.end)
+        if p[0] == c"]":
+            elements.start = NULL
+            return False
+        found[0] = RecSlice(p, json_skip(p, elements.end, &fault))
+        p = json_skip_space(found.end, elements.end)
+        elements.start = p if p[0] == c"," else NULL
+        if found.start[0] == c"{":
+            return True
+        if elements.start == NULL:
+            return False
 
 
 cdef bint rec_next_result(RecFields* fields, RecSlice* results, RecToolBlock* block) noexcept nogil:

@@ -597,11 +597,16 @@ class ResponseCounter:
     are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
     (session, agent, project, host), the first one shows. The order in which records are added does not matter.
 
+    The responses of an advisor have the ids of the one that it was asked for, and numbers from 1 in `advisor`. If a
+    record has `copies`, which is a line for each uuid that it has in other threads, its response is that of the records
+    with these uuids, and the earliest of those with the most output tokens counts.
+
     One thread at a time may use a counter: its methods raise RuntimeError if another thread does.
 
     >>> names = ("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "output_tokens")
+    >>> names += ("advisor", "copies")
     >>> counter = ResponseCounter(names)
-    >>> records = [("p", 0, None, "s", "m", "r", None, 3), ("p", 90, None, "s", "m", "r", None, 7)]
+    >>> records = [("p", 0, None, "s", "m", "r", None, 3, 0, None), ("p", 90, None, "s", "m", "r", None, 7, 0, None)]
     >>> counter.add(make_batch("usage", names, records))
     >>> [batch.columns() for batch in counter.rows(("session_id", "output_tokens"))]
     [[['s'], [7]]]
@@ -611,7 +616,7 @@ class ResponseCounter:
         """Return a counter for records with these columns.
 
         Raises ValueError if they lack one of `path`, `offset`, `timestamp`, `session_id`, `message_id`, `request_id`,
-        `uuid` and `output_tokens`, which decide, or if one is not a column of a table.
+        `uuid`, `output_tokens`, `advisor` and `copies`, which decide, or if one is not a column of a table.
         """
 
     def add(self, batch: ArrowBatch) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import glob
 from bisect import bisect_right
 from contextlib import suppress
+from heapq import merge
 from itertools import islice
 from pathlib import Path
 from stat import S_ISREG
@@ -48,7 +49,7 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, True)))]
+        self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, None)))]
 
     @property
     def session_id(self) -> str | None:
@@ -95,18 +96,15 @@ class HostRecords:
         start = self._changes[-1][0]
         if end is not None and end <= start:
             return
-        found = {}
-        for mark in self.host.CONTEXT_MARKS:
-            for offset, line in forward_lines(file, start, end, containing=mark):
-                if (whole := parse_object(line)) is not None:
-                    found[offset] = known_values(self.host.read_context(whole[1], False))
-        for offset in sorted(found):
-            self._note(offset, found[offset])
+        marked = (forward_lines(file, start, end, containing=mark) for mark in self.host.CONTEXT_MARKS)
+        for offset, line in merge(*marked):
+            if (whole := parse_object(line)) is not None:
+                self._note(offset, whole[1])
 
-    def _note(self, offset: int, found: dict[str, str]) -> None:
+    def _note(self, offset: int, record: dict[str, Any]) -> None:
         """Keep the values that a record sets. Ignore a record that was noted before."""
         last, known = self._changes[-1]
-        if offset > last and found:
+        if offset > last and (found := known_values(self.host.read_context(record, known))):
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def holds_context(self, line: bytes) -> bool:
@@ -126,7 +124,7 @@ class HostRecords:
     def translate_object(self, line: bytes, record: dict[str, Any], offset: int) -> bytes:
         """Return the record of a line as Claude Code would have written it, a JSON text."""
         if self.holds_context(line):
-            self._note(offset, known_values(self.host.read_context(record, False)))
+            self._note(offset, record)
         context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
         translated = {
             "uuid": record.get("id"),

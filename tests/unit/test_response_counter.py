@@ -21,11 +21,12 @@ PATH, OFFSET, SESSION, TIME, MESSAGE, REQUEST, UUID, OUTPUT = map(
 FEW = st.sampled_from([None, "", "a", "b", "ab"])
 
 
-def record(path, offset, seconds, message, request, uuid, output):
+def record(path, offset, seconds, message, request, uuid, output, advisor=0, copies=None):
     """Return a record of a response, with the columns of USAGE_HALF."""
     time = None if seconds is None else START + timedelta(seconds=seconds)
     session = f"session of {path}"
-    return (path, offset, session, None, "/p", "claude-code", "m", time, message, request, uuid, 1, output, None, None)
+    ids = (message, request, uuid, advisor, copies)
+    return (path, offset, session, None, "/p", "claude-code", "m", time, *ids, 1, output, None, None)
 
 
 RECORDS = st.lists(
@@ -135,7 +136,7 @@ def test_threads_take_turns_or_are_refused():
 def test_nulls_stay_nulls_behind_records_that_are_forgotten():
     counter = ResponseCounter(USAGE_HALF)
     many = [record("p", offset, offset, f"m{offset % 5}", "r", None, offset) for offset in range(70_000)]
-    nulls = [("z", offset, "main", None, None, "h", None, None, f"n{offset}", *[None] * 6) for offset in range(8)]
+    nulls = [("z", offset, "main", None, None, "h", None, None, f"n{offset}", *[None] * 8) for offset in range(8)]
     counter.add(make_batch("usage", USAGE_HALF, many))
     counter.add(make_batch("usage", USAGE_HALF, nulls))
     rows = [row for batch in counter.rows(USAGE_HALF) for row in zip(*batch.columns(), strict=True)]

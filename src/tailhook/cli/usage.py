@@ -18,7 +18,7 @@ from tailhook.cli.output import (
     print_lines,
 )
 from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
-from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TOKEN_COLUMNS, USAGE_GROUPINGS
+from tailhook.fleet.columns import PRICE_COLUMNS, TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ def usage(arguments: argparse.Namespace) -> int:
     view = ProgressView()
     scan = make_scan(arguments, table="usage", columns=total_columns(arguments.by), progress=view)
     if prices is not None:
-        scan = scan._with_column(CACHE_HOUR_COLUMN)
+        scan = scan._with_columns(PRICE_COLUMNS)
     return run(scan, view, lambda batches: print_totals(arguments, scan, prices, batches), "responses")
 
 

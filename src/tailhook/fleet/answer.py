@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
-from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TABLE_COLUMNS
+from tailhook.fleet.columns import PRICE_COLUMNS, TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
     TOOL_HALF,
@@ -117,7 +117,7 @@ def count_usage(read: Read, columns: Iterable[str] = ()) -> ResponseCounter:
 
 def usage_rows(read: Read, columns: Iterable[str]) -> Iterator[UsageRow]:
     """Yield a row for each response of all files, sorted by time, session and ids.  columns: those that are wanted."""
-    names = (*TABLE_COLUMNS["usage"], *([CACHE_HOUR_COLUMN] if CACHE_HOUR_COLUMN in columns else ()))
+    names = (*TABLE_COLUMNS["usage"], *(PRICE_COLUMNS if set(PRICE_COLUMNS) & set(columns) else ()))
     for row in values(count_usage(read, columns).rows(names)):
         yield UsageRow(*row)
 

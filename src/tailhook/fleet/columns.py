@@ -10,9 +10,10 @@ BINARY_FORMATS = ("parquet", "arrow")
 USAGE_GROUPINGS = ("day", "week", "month", "model", "project", "session", "agent")
 
 TOKEN_COLUMNS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens")
-# Of the tokens that are written to a cache, those that stay there for an hour. No table has this column: only what
-# responses cost depends on it.
+# No table has these columns: only what responses cost depends on them. Of the tokens that are written to a cache, those
+# that stay there for an hour; the mode in which the model answered, "fast" or "standard"; where it ran.
 CACHE_HOUR_COLUMN = "cache_creation_1h_tokens"
+PRICE_COLUMNS = (CACHE_HOUR_COLUMN, "speed", "inference_geo")
 # Columns that are only there if they are asked for: they can be as large as the transcripts.
 LARGE = ("text", "input")
 TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {

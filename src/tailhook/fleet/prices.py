@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ HOUR_RATE = "cache_creation_input_token_cost_above_1hr"
 MAKERS = ("anthropic", "openai", "gemini", "github_copilot")
 TIER = re.compile(r"_above_(\d{1,9})k_tokens$")
 PRICE = re.compile(rf"(?:{'|'.join((*RATES, HOUR_RATE))})(?:{TIER.pattern})?")
+NO_REGIONS = ("", "global", "not_available")  # of inference: they have no price of their own
+ONE = Decimal(1)
 MAX_PRICE = 1_000_000  # US dollars of a token; the dearest models take less than a thousandth of one
 
 
@@ -54,6 +57,7 @@ class PriceList:
             name: facts for name, facts in select_priced(models).items() if all(map(is_price, price_values(facts)))
         }
         self.sizes_of: dict[str | None, Sequence[int]] = {}
+        self.factors: dict[tuple[str | None, str | None, str | None], Decimal] = {}
         self.sold_as: dict[str, str] = {}
         for name in sorted(self.models, reverse=True):
             self.sold_as[name.rpartition("/")[2]] = name
@@ -84,12 +88,31 @@ class PriceList:
                 passed = size
         return passed
 
-    def cost(self, model: str | None, tokens: Tokens, size: int = 0, for_an_hour: int = 0) -> Decimal | None:
+    def factor(self, model: str | None, speed: str | None, region: str | None) -> Decimal:
+        """Return by what the prices of a model's responses are multiplied, but not those of tokens of a cache.
+
+        The rule is that of LiteLLM's own costs (litellm/llms/anthropic/cost_calculation.py): the list has the factors
+        under `provider_specific_entry`, "fast" for the fast mode and others by the region.
+
+        speed, region: `speed` and `inference_geo` of the response's usage.
+        """
+        key = (model, speed, region)
+        if key not in self.factors:
+            factors = (None if model is None else self.facts(model) or {}).get("provider_specific_entry")
+            names = [(region or "").lower(), *(["fast"] if speed == "fast" else [])]
+            known = [factors.get(name) for name in names if name not in NO_REGIONS] if isinstance(factors, dict) else []
+            self.factors[key] = prod((Decimal(str(one)) for one in known if is_price(one)), start=Decimal(1))
+        return self.factors[key]
+
+    def cost(
+        self, model: str | None, tokens: Tokens, size: int = 0, for_an_hour: int = 0, factor: Decimal = ONE
+    ) -> Decimal | None:
         """Return the price of tokens, or None if the list lacks the model or the price of the tokens that it wrote.
 
         for_an_hour: how many of `tokens.cache_creation` stay in the cache for an hour; the others stay for five
             minutes.
         size: what `size_passed` returns for the prompts, which have higher prices if they are long.
+        factor: what `factor` returns for the responses.
 
         >>> PriceList({"m": {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06}}).cost("m", Tokens(10, 2))
         Decimal('0.000060')
@@ -100,8 +123,13 @@ class PriceList:
         ending = f"_above_{size}k_tokens" if size else ""
         counts = (*tokens._replace(cache_creation=tokens.cache_creation - for_an_hour), for_an_hour)
         names = (*RATES, HOUR_RATE)
+        factors = (factor, factor, ONE, ONE, ONE)
         return sum(
-            (count * price_of(facts, name, ending) for count, name in zip(counts, names, strict=True)), Decimal(0)
+            (
+                count * price_of(facts, name, ending) * times
+                for count, name, times in zip(counts, names, factors, strict=True)
+            ),
+            Decimal(0),
         )
 
 

@@ -13,7 +13,7 @@ from itertools import chain, compress, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tailhook.fleet.columns import CACHE_HOUR_COLUMN
+from tailhook.fleet.columns import PRICE_COLUMNS
 
 NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
 NONE = (NEVER, 0, "")
@@ -21,7 +21,7 @@ MAX_INT64 = (1 << 63) - 1  # of a column of whole numbers
 Place = tuple[datetime, str, int]  # of a record: its time, path and offset
 USAGE_HALF = (
     *("path", "offset", "session_id", "agent_id", "project", "host", "model", "timestamp"),
-    *("message_id", "request_id", "uuid"),
+    *("message_id", "request_id", "uuid", "advisor", "copies"),
     *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
 )
 LARGE_TOOL_COLUMNS = ("input", "file", "command")  # of TOOL_HALF, which are read only if they are asked for
@@ -29,7 +29,7 @@ LARGE_TOOL_COLUMNS = ("input", "file", "command")  # of TOOL_HALF, which are rea
 
 def usage_half(columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns of a half of a response.  columns: of the rows."""
-    return (*USAGE_HALF, CACHE_HOUR_COLUMN) if CACHE_HOUR_COLUMN in columns else USAGE_HALF
+    return (*USAGE_HALF, *PRICE_COLUMNS) if set(PRICE_COLUMNS) & set(columns) else USAGE_HALF
 
 
 class ToolHalf(NamedTuple):
@@ -92,7 +92,7 @@ def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
 
 
 class UsageRow(NamedTuple):
-    """A row of the table usage: a response, counted once, and CACHE_HOUR_COLUMN, which is None if it was not read."""
+    """A row of the table usage: a response, counted once, and PRICE_COLUMNS, which are None if they were not read."""
 
     session_id: str
     agent_id: str | None
@@ -107,6 +107,8 @@ class UsageRow(NamedTuple):
     cache_read_tokens: int | None
     cache_creation_tokens: int | None
     cache_creation_1h_tokens: int | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
 
 
 def tool_row(use: ToolHalf) -> tuple[Any, ...]:

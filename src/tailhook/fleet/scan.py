@@ -71,12 +71,12 @@ class Scan:
         self._progress = progress
         self._newest = self._new_run()
 
-    def _with_column(self, name: str) -> Scan:
-        """Return the same question with one more column, which its table does not have: for the commands only.
+    def _with_columns(self, names: tuple[str, ...]) -> Scan:
+        """Return the same question with more columns, which its table does not have: for the commands only.
 
-        name: CACHE_HOUR_COLUMN (columns.py), for the table usage.
+        names: PRICE_COLUMNS (columns.py), for the table usage.
         """
-        question = self._question._replace(columns=(*self.columns, name))
+        question = self._question._replace(columns=(*self.columns, *names))
         return Scan(self.sources, question, self._workers, self.resume, self._progress)
 
     def _new_run(self, missing: MissingSources | None = None) -> ScanRun:

@@ -8,10 +8,11 @@ from decimal import Decimal
 from itertools import repeat
 
 from tailhook._core import ArrowBatch
-from tailhook.fleet.columns import CACHE_HOUR_COLUMN, TOKEN_COLUMNS
+from tailhook.fleet.columns import CACHE_HOUR_COLUMN, PRICE_COLUMNS, TOKEN_COLUMNS
 from tailhook.fleet.local_time import in_zone
-from tailhook.fleet.prices import PriceList, Tokens
+from tailhook.fleet.prices import ONE, PriceList, Tokens
 
+SumKey = tuple[str | None, str | None, int, Decimal]  # of responses that share a group and a price: see `sums_of`
 HOUR_CHARS = len("2026-11-22T09")
 REST_OF_HOUR = timedelta(minutes=59, seconds=59, microseconds=999_999)
 
@@ -97,7 +98,7 @@ GROUP_COLUMNS = {"model": "model", "project": "project", "session": "session_id"
 def total_columns(by: str) -> tuple[str, ...]:
     """Return the columns of the table usage that `add_up` needs.  by: one of USAGE_GROUPINGS (columns.py).
 
-    For costs it needs CACHE_HOUR_COLUMN, too.
+    For costs it needs PRICE_COLUMNS, too.
     """
     return tuple(dict.fromkeys((GROUP_COLUMNS.get(by, "timestamp"), "model", *TOKEN_COLUMNS)))
 
@@ -109,8 +110,8 @@ def add_up(
 
     A response that lacks what it is grouped by belongs to the group None.
 
-    batches: with the columns that `total_columns` gives. Without CACHE_HOUR_COLUMN, what is written to a cache costs
-        the price for five minutes.
+    batches: with the columns that `total_columns` gives. Without PRICE_COLUMNS, what is written to a cache costs the
+        price for five minutes, and no response was faster or in another region than usual.
     by: one of USAGE_GROUPINGS (columns.py).
     prices: None if no costs are wanted: they are 0 then, and no model is without a price.
     zone: the time zone in which days begin; None for this computer's.
@@ -118,9 +119,9 @@ def add_up(
     groups: dict[str | None, Total] = {}
     unpriced: dict[str | None, Total] = {}
     whole = Total()
-    for (name, model, size), (responses, *counts, for_an_hour) in sums_of(batches, by, prices, zone).items():
+    for (name, model, size, factor), (responses, *counts, for_an_hour) in sums_of(batches, by, prices, zone).items():
         tokens = Tokens(*counts)
-        cost = Decimal(0) if prices is None else prices.cost(model, tokens, size, for_an_hour)
+        cost = Decimal(0) if prices is None else prices.cost(model, tokens, size, for_an_hour, factor)
         for total in (groups.setdefault(name, Total()), whole):
             total.add(responses, tokens, cost)
         if cost is None:
@@ -130,14 +131,14 @@ def add_up(
 
 def sums_of(
     batches: Iterable[ArrowBatch], by: str, prices: PriceList | None, zone: tzinfo | None
-) -> Mapping[tuple[str | None, str | None, int], list[int]]:
+) -> Mapping[SumKey, list[int]]:
     """Return the sums of responses that share a group and a price, so that only the sums have to be priced.
 
-    The keys are the name of the group, the model, and what `PriceList.size_passed` gives. The values are the number of
-    responses, those of their tokens, and those that stay in a cache for an hour. The other parameters are those
-    of `add_up`.
+    The keys are the name of the group, the model, and what `PriceList.size_passed` and `PriceList.factor` give. The
+    values are the number of responses, those of their tokens, and those that stay in a cache for an hour. The other
+    parameters are those of `add_up`.
     """
-    sums: dict[tuple[str | None, str | None, int], list[int]] = {}
+    sums: dict[SumKey, list[int]] = {}
     times = TimeNames(by, zone) if by in TIME_KEYS else None
     for batch in batches:
         columns = dict(zip(batch.names, batch.columns(times_as_text=True), strict=True))
@@ -151,16 +152,19 @@ def sums_of(
         if CACHE_HOUR_COLUMN in columns:
             pairs = zip(columns[CACHE_HOUR_COLUMN], counts[-1], strict=True)
             counts.append([min(for_an_hour or 0, written) for for_an_hour, written in pairs])
-        keys: Iterable[tuple[str | None, str | None, int]] = zip(names, columns["model"], repeat(0))
+        models = columns["model"]
+        keys: Iterable[SumKey] = zip(names, models, repeat(0), repeat(ONE))
         if prices is not None:
             prompts = map(sum, zip(counts[0], *counts[2:4], strict=True))
-            keys = zip(names, columns["model"], map(prices.size_passed, columns["model"], prompts), strict=True)
+            modes = (columns.get(name, repeat(None)) for name in PRICE_COLUMNS[1:])
+            factors = map(prices.factor, models, *modes)
+            keys = zip(names, models, map(prices.size_passed, models, prompts), factors, strict=True)
         # The places of each key first: `sum` then adds up a column without a loop in Python.
-        places: dict[tuple[str | None, str | None, int], list[int]] = {}
+        places: dict[SumKey, list[int]] = {}
         for place, key in enumerate(keys):
             places.setdefault(key, []).append(place)
-        for (name, model, size), here in places.items():
-            found = sums.setdefault((name or None, model, size), [0] * 6)
+        for (name, *price), here in places.items():
+            found = sums.setdefault((name or None, *price), [0] * 6)
             found[0] += len(here)
             for number, column in enumerate(counts, 1):
                 found[number] += sum(map(column.__getitem__, here))

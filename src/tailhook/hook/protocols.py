@@ -230,12 +230,12 @@ class TranslatedHost(Host, Protocol):
         """Return the message that a record of the transcript holds, or None if it is not a message."""
         ...
 
-    def read_context(self, record: Mapping[str, Any], is_first: bool) -> dict[str, Any]:
+    def read_context(self, record: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
         """Return what holds for a record and all later ones, under Claude Code's names of a record's members.
 
         For the library, as is `translate_record`. "model" stands for the model of the messages.
 
-        is_first: whether the record is the transcript's first.
+        known: what the records before this one said; None for the transcript's first record.
         """
         ...
 

@@ -26,8 +26,10 @@ HOST_WRITTEN = (
     b"<skill>",
     b"# agents.md instructions",
 )
-CONTEXT_MARKS = b'"turn_context"', b'"session_meta"'
+CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_'  # of token_count and token_usage_record
 RESTATES_MESSAGES = False
+COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
+MAX_UNPAIRED = 4  # token_usage_records that still wait for their token_count: Codex writes it next
 TOKEN_TYPES = ("event_msg", "token_usage_record")
 THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
@@ -103,40 +105,96 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return (role == "assistant", item.get("content"), []) if is_said else None
 
 
-def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":
-    """Read a session_meta, which begins a rollout file, or a turn_context, which begins each turn.
+def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
+    """Read a session_meta, which begins a rollout file, a turn_context, which begins each turn, or a count of tokens.
 
-    A fork repeats its parent's lines, the session_meta too. So the last session_meta is that of the session from which
-    all repeated lines come: the origin.
+    A fork or a sub-agent may repeat its parent's lines, in some versions the parent's session_meta too.
     """
-    facts = record.get("payload")
+    facts, kind = record.get("payload"), record.get("type")
     if not isinstance(facts, dict):
         return {}
-    if record.get("type") == "turn_context":
+    if kind == "turn_context":
         return {"cwd": facts.get("cwd"), "model": facts.get("model")}
-    if record.get("type") != "session_meta":
+    if kind == "session_meta":
+        return _read_session(facts, known)
+    if known is None:
         return {}
+    if kind == "token_usage_record":
+        return _note_response(facts.get("usage"), known)
+    is_count = kind == "event_msg" and facts.get("type") == "token_count"
+    return _note_count(facts.get("info"), known) if is_count else {}
+
+
+def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
+    """Return what a session_meta sets. One that is not the first is that of a thread from which lines are repeated."""
+    source = facts.get("source")
+    for name in ("subagent", "thread_spawn"):
+        source = source.get(name) if isinstance(source, dict) else None
+    spawned = source.get("parent_thread_id") if isinstance(source, dict) else None
+    thread = facts.get("id") or facts.get("session_id")
+    parents = [facts.get("forked_from_id"), facts.get("parent_thread_id"), spawned]
+    if known is not None:
+        parents = [*known.get("parents", "").split(), thread, *parents]
+        thread = known.get("thread")
+    threads = {parent: None for parent in parents if isinstance(parent, str) and parent and parent != thread}
+    found = {"parents": " ".join(threads)}
+    if known is not None:
+        return found
     git, session = facts.get("git"), facts.get("session_id")
-    session = session if isinstance(session, str) and session else facts.get("id")
-    parent = facts.get("forked_from_id")
-    origin = parent if isinstance(parent, str) and parent else session
-    if not is_first:
-        return {"origin": origin}
     return {
-        "sessionId": session,
-        "origin": origin,
+        **found,
+        "sessionId": session if isinstance(session, str) and session else facts.get("id"),
+        "thread": thread,
         "cwd": facts.get("cwd"),
         "version": facts.get("cli_version"),
         "gitBranch": git.get("branch") if isinstance(git, dict) else None,
     }
 
 
+def _note_response(used: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return what is known after a token_usage_record: the running totals with it, and that no token_count pairs yet."""
+    counts = _counts(used)
+    if not counts:
+        return {}
+    totals = [int(one) + int(more) for one, more in zip(known.get("totals", "0 0 0 0 0").split(), counts, strict=True)]
+    unpaired = [*known.get("unpaired", "").split("\n"), " ".join(counts)][-MAX_UNPAIRED:]
+    return {"totals": " ".join(map(str, totals)), "unpaired": "\n".join(unpaired)}
+
+
+def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return what is known after a token_count: the running totals, and whether it is a response of its own.
+
+    It is not one if a token_usage_record before it has the same tokens, if it has none, which is so after a compaction,
+    or if the totals are those of the token_count before it: the host writes the last one again when it resumes a
+    session or learns of other limits, and adds the tokens of every response that was billed to the totals.
+    """
+    info = info if isinstance(info, dict) else {}
+    last, totals = " ".join(_counts(info.get("last_token_usage"))), " ".join(_counts(info.get("total_token_usage")))
+    if not last and not totals:
+        return {"is_response": ""}
+    unpaired = known.get("unpaired", "").split("\n")
+    is_paired = last != "" and last in unpaired
+    if is_paired:
+        unpaired.remove(last)
+    is_repeated = totals != "" and totals == known.get("counted")
+    is_response = not is_paired and not is_repeated and any(count != "0" for count in last.split()[:-1])
+    found = {"is_response": "yes" if is_response else "", "unpaired": "\n".join(unpaired)}
+    return {**found, "totals": totals, "counted": totals} if totals else found
+
+
+def _counts(used: object) -> "list[str]":
+    """Return the numbers of tokens under COUNTS, 0 for what is missing; none if there is no such object."""
+    from tailhook.hook.hosts.transcripts import read_count
+
+    return [str(read_count(used, name) or 0) for name in COUNTS] if isinstance(used, dict) and used else []
+
+
 def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
     """Translate a record of a rollout file. The tokens of a response are a message of the assistant without words.
 
-    They are in a token_usage_record, which 0.169.0 writes beside each token_count. Older versions, whose records have
-    no ordinal, write token_count alone, and some twice. The origin and the running totals stand in for an id: they are
-    the same in a line that is repeated, also by a fork, which gives repeated lines the time of the fork.
+    They are in a token_usage_record, which versions since about 0.151 write before the token_count. Older versions, and
+    files that these began, have a token_count alone. Whether records have an ordinal does not matter: that depends on
+    the history mode in which the session began (codex-rs/rollout/src/ordinal.rs).
     """
     item = record.get("payload")
     item = item if isinstance(item, dict) else {}
@@ -151,11 +209,11 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
         result = {"type": "tool_result", "tool_use_id": item.get("call_id"), **_tool_output(item.get("output"))}
         return {"type": "user", "message": {"role": "user", "content": [result]}}
     if record.get("type") == "token_usage_record":
-        return _tokens(item.get("response_id"), item.get("usage"))
+        return _tokens(item.get("response_id"), item.get("usage"), context)
     info = item.get("info")
     is_count = record.get("type") == "event_msg" and kind == "token_count"
-    if is_count and isinstance(info, dict) and "ordinal" not in record:
-        return _tokens(_response_id(context, info.get("total_token_usage")), info.get("last_token_usage"))
+    if is_count and isinstance(info, dict) and context.get("is_response"):
+        return _tokens(None, info.get("last_token_usage"), context)
     if record.get("type") == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     parent = {"forkedFrom": {"sessionId": item.get("forked_from_id")}} if record.get("type") == "session_meta" else {}
@@ -199,17 +257,12 @@ def _exit_code(output: str) -> str:
     return head.partition("\nProcess exited with code ")[2]
 
 
-def _response_id(context: "Mapping[str, Any]", totals: object) -> str:
-    """Return what stands in for the id of a response: the origin and the running totals."""
-    from tailhook.hook.hosts.transcripts import read_count
+def _tokens(response: object, used: object, context: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return a message of the assistant with what a response used. Codex counts the cached input as input too.
 
-    names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
-    counts = [read_count(totals, name) for name in names] if isinstance(totals, dict) and totals else []
-    return " ".join(map(str, (context.get("origin"), *counts)))
-
-
-def _tokens(response: object, used: object) -> "dict[str, Any]":
-    """Return a message of the assistant with what a response used. Codex counts the cached input as input too."""
+    The running totals show which response of its thread it is. So a line that a fork repeats, with the time of the
+    fork, is known by the thread of its parent and the same totals.
+    """
     from tailhook.hook.hosts.transcripts import new_input, read_count
 
     if not isinstance(used, dict):
@@ -221,4 +274,10 @@ def _tokens(response: object, used: object) -> "dict[str, Any]":
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
     }
-    return {"type": "assistant", "message": {"id": response, "role": "assistant", "content": [], "usage": usage}}
+    message = {"id": response, "role": "assistant", "content": [], "usage": usage}
+    totals = context.get("totals")
+    if totals is None:
+        return {"type": "assistant", "message": message}
+    copies = "\n".join(f"{parent} {totals}" for parent in context.get("parents", "").split())
+    own = {"usageId": f"{context.get('thread')} {totals}", "usageCopies": copies}
+    return {"type": "assistant", "message": message, **own}

@@ -97,7 +97,10 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return kind == "assistant.message", message.get("content"), names
 
 
-def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - Codex needs it
+def read_context(
+    record: "Mapping[str, Any]",
+    known: "Mapping[str, Any] | None",  # noqa: ARG001 - Codex needs it
+) -> "dict[str, Any]":
     """Read session.start, session.resume, session.context_changed or session.model_change."""
     facts = record.get("data")
     if not isinstance(facts, dict):

@@ -92,7 +92,10 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return role == "assistant", content, [use.get("name") for use in uses]
 
 
-def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - others need both
+def read_context(
+    record: "Mapping[str, Any]",
+    known: "Mapping[str, Any] | None",  # noqa: ARG001 - Codex needs it
+) -> "dict[str, Any]":
     """Return nothing: Cursor's records hold messages and nothing else."""
     return {}
 

@@ -95,7 +95,10 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return (True, record.get("content"), names) if kind == "gemini" else None
 
 
-def read_context(record: "Mapping[str, Any]", is_first: bool) -> "dict[str, Any]":  # noqa: ARG001 - Codex needs it
+def read_context(
+    record: "Mapping[str, Any]",
+    known: "Mapping[str, Any] | None",  # noqa: ARG001 - Codex needs it
+) -> "dict[str, Any]":
     """Read the first record of a session file."""
     return {"sessionId": record["sessionId"]} if "sessionId" in record else {}
 
