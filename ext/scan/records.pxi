@@ -258,8 +258,8 @@ cdef int scan_put_response(
 cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
     """Put the rows of a record with an API response, if it has one: its own, and those of an advisor that it asked.
 
-    An advisor is another model, which the API asks on behalf of the agent's. What it used is in the iterations of the
-    usage only, not in the sums. Returns 0, or -1: no memory.
+    An advisor is another model, which the API asks while it answers. What it used is in the iterations of the usage
+    only, not in the sums. Returns 0, or -1: no memory.
     """
     cdef ScanUsage usage
     cdef RecSlice record = RecSlice(fields.start, fields.end)

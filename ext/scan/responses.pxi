@@ -2,7 +2,8 @@
 #
 # Gives: scan_drop_responses, scan_has_response_columns. For Python: ResponseCounter.
 # Needs: the columns, scan_field_named (scan/fields.pxi), arrow_copy_value (arrow/columns.pxi), ArrowBatch,
-# arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), text_hash (text/view.pxi).
+# arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), RecSlice (transcript/fields.pxi), text_hash
+# (text/view.pxi).
 #
 # An advisor's response has the ids of the one that it was asked for, and its number.
 #
@@ -62,6 +63,8 @@ cdef inline size_t scan_size_of(const ArrowColumn* column, size_t row) noexcept 
 
 cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
     """Return the column by which a row's response is known, or -1: by its place."""
+    if arrow_is_valid(&items[SCAN_COPIES], row):
+        return SCAN_UUID
     if scan_size_of(&items[SCAN_MESSAGE_ID], row):
         return SCAN_MESSAGE_ID
     if scan_size_of(&items[SCAN_REQUEST_ID], row):
@@ -178,68 +181,147 @@ cdef uint32_t scan_root_of(uint32_t* joined_to, uint32_t response) noexcept nogi
     return response
 
 
+# A table of ids, by their hash: in a slot is the number of an id from 1, or 0.
+cdef struct ScanIds:
+    uint32_t* slots
+    size_t slot_count
+    RecSlice* ids
+    uint32_t* owners   # the number of each id's response
+    size_t count
+
+
+cdef int scan_open_ids(ScanIds* table, size_t capacity) noexcept nogil:
+    """Make an empty table, which the caller closes. Returns 0, or -1: no memory."""
+    table.count = 0
+    table.slots = scan_new_slots(capacity, &table.slot_count)
+    table.ids = <RecSlice*>PyMem_RawMalloc(max(<size_t>1, capacity) * sizeof(RecSlice))
+    table.owners = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, capacity) * sizeof(uint32_t))
+    return -1 if table.slots == NULL or table.ids == NULL or table.owners == NULL else 0
+
+
+cdef void scan_close_ids(ScanIds* table) noexcept nogil:
+    PyMem_RawFree(table.slots)
+    PyMem_RawFree(table.ids)
+    PyMem_RawFree(table.owners)
+
+
+cdef uint32_t* scan_find_id(ScanIds* table, Cursor start, Cursor end) noexcept nogil:
+    """Return the slot of an id; what is in it is 0 if the table lacks the id."""
+    cdef size_t slot = text_hash(start, end - start) & (table.slot_count - 1)
+    cdef RecSlice* other
+    while table.slots[slot]:
+        other = &table.ids[table.slots[slot] - 1]
+        if other.end - other.start == end - start and memcmp(other.start, start, end - start) == 0:
+            break
+        slot = (slot + 1) & (table.slot_count - 1)
+    return &table.slots[slot]
+
+
+cdef uint32_t scan_owner_of_id(ScanIds* table, Cursor start, Cursor end, uint32_t response) noexcept nogil:
+    """Return the response that has an id; if the table lacks the id, it is this one's from now on."""
+    cdef uint32_t* slot = scan_find_id(table, start, end)
+    if not slot[0]:
+        table.ids[table.count] = RecSlice(start, end)
+        table.owners[table.count] = response
+        table.count += 1
+        slot[0] = <uint32_t>table.count
+    return table.owners[slot[0] - 1]
+
+
+cdef void scan_join_to(uint32_t* joined_to, uint32_t response, uint32_t other) noexcept nogil:
+    response, other = scan_root_of(joined_to, response), scan_root_of(joined_to, other)
+    joined_to[max(response, other)] = min(response, other)
+
+
+cdef bint scan_next_copy(RecSlice* rest, RecSlice* line) noexcept nogil:
+    """Read the next line of SCAN_COPIES and move the start of `rest` behind it. Returns False if none is left."""
+    if rest.start >= rest.end:
+        return False
+    line.start = rest.start
+    line.end = <Cursor>memchr(rest.start, c"\n", rest.end - rest.start)
+    if line.end == NULL:
+        line.end = rest.end
+    rest.start = line.end + 1
+    return True
+
+
+cdef void scan_find_copies(
+    const ArrowTexts* copies, size_t rows, ScanIds* ids, ScanIds* missing, uint32_t* joined_to, const uint32_t* owners
+) noexcept nogil:
+    """Join each response to those whose ids its rows have as copies: see scan_join_copies."""
+    cdef RecSlice rest, line
+    cdef Cursor thread_end
+    cdef size_t row
+    cdef uint32_t found
+    cdef bint is_first
+    for row in range(rows):
+        rest = RecSlice(copies.data + copies.offsets[row], copies.data + copies.offsets[row + 1])
+        while scan_next_copy(&rest, &line):
+            if line.start[0] == c"=":
+                scan_owner_of_id(ids, line.start + 1, line.end, owners[row])
+    for row in range(rows):
+        rest = RecSlice(copies.data + copies.offsets[row], copies.data + copies.offsets[row + 1])
+        is_first = True
+        while scan_next_copy(&rest, &line):
+            if line.start[0] == c"=":
+                continue
+            found = scan_find_id(ids, line.start, line.end)[0]
+            thread_end = <Cursor>memchr(line.start, c" ", line.end - line.start)
+            thread_end = line.end if thread_end == NULL else thread_end
+            if found:
+                scan_join_to(joined_to, owners[row], ids.owners[found - 1])
+            elif is_first and not scan_find_id(ids, line.start, thread_end)[0]:
+                found = scan_owner_of_id(missing, line.start, line.end, owners[row])
+                scan_join_to(joined_to, owners[row], found)
+            is_first = False
+
+
 cdef int scan_join_copies(
     const ScanColumns* columns, ScanResponse* responses, size_t* count, const uint32_t* owners
 ) noexcept nogil:
     """Join each response to that of another thread which it is a copy of. Returns 0, or -1: no memory.
 
-    A thread that begins as a copy of another one repeats its responses. They are known there by another id (SCAN_UUID),
-    which is one of SCAN_COPIES here. The other thread may be a copy, too.
+    A thread that begins as a copy of another one repeats its responses, under its own ids. The lines of SCAN_COPIES are
+
+    - behind "=", the id of the thread, and ids by which copies know the response;
+    - otherwise the ids that the response has in other threads if it is a copy, the nearest thread first. Such an id
+      begins with the id of the thread and a blank. The other thread may be a copy, too.
+
+    If no row is of the nearest thread, because its file is missing, the copies of the same response are one.
 
     owners: the number of each row's response.  count: of the responses, set to how many are left.
     """
-    cdef const ArrowColumn* items = columns.items
-    cdef const ArrowTexts* copies = &items[SCAN_COPIES].texts
-    cdef const ArrowTexts* ids = &items[SCAN_UUID].texts
-    cdef size_t slot_count, row, slot, size
-    cdef uint32_t one, other
-    cdef uint32_t* slots
+    cdef const ArrowTexts* copies = &columns.items[SCAN_COPIES].texts
+    cdef ScanIds ids, missing
+    cdef size_t lines = 1
+    cdef size_t i
+    cdef uint32_t root
     cdef uint32_t* joined_to
-    cdef Cursor p
-    cdef Cursor end
-    cdef Cursor stop
+    cdef bint has_memory
     if copies.size == 0:
         return 0
-    slots = scan_new_slots(columns.rows, &slot_count)
+    for i in range(copies.size):
+        lines += copies.data[i] == c"\n"
+    lines += columns.rows
+    has_memory = scan_open_ids(&ids, lines) == 0
+    has_memory = scan_open_ids(&missing, columns.rows) == 0 and has_memory
     joined_to = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, count[0]) * sizeof(uint32_t))
-    if slots == NULL or joined_to == NULL:
-        PyMem_RawFree(slots)
-        PyMem_RawFree(joined_to)
-        return -1
-    for row in range(count[0]):
-        joined_to[row] = <uint32_t>row
-    for row in range(columns.rows):
-        if arrow_is_valid(&items[SCAN_COPIES], row) and scan_size_of(&items[SCAN_UUID], row):
-            slot = scan_hash_text(&items[SCAN_UUID], row) & (slot_count - 1)
-            while slots[slot]:
-                slot = (slot + 1) & (slot_count - 1)
-            slots[slot] = <uint32_t>(row + 1)
-    for row in range(columns.rows):
-        p = copies.data + copies.offsets[row]
-        end = copies.data + copies.offsets[row + 1]
-        while p < end:
-            stop = <Cursor>memchr(p, c"\n", end - p)
-            stop = end if stop == NULL else stop
-            size = stop - p
-            slot = text_hash(p, size) & (slot_count - 1)
-            while slots[slot]:
-                if scan_size_of(&items[SCAN_UUID], slots[slot] - 1) == size and memcmp(
-                    ids.data + ids.offsets[slots[slot] - 1], p, size
-                ) == 0:
-                    one = scan_root_of(joined_to, owners[row])
-                    other = scan_root_of(joined_to, owners[slots[slot] - 1])
-                    joined_to[max(one, other)] = min(one, other)
-                slot = (slot + 1) & (slot_count - 1)
-            p = stop + 1
-    for row in range(count[0]):
-        one = scan_root_of(joined_to, <uint32_t>row)
-        if one != row:
-            scan_join_response(items, &responses[one], &responses[row])
-            responses[row].first = SCAN_IS_JOINED
-    PyMem_RawFree(slots)
+    if has_memory and joined_to != NULL:
+        for i in range(count[0]):
+            joined_to[i] = <uint32_t>i
+        scan_find_copies(copies, columns.rows, &ids, &missing, joined_to, owners)
+        for i in range(count[0]):
+            root = scan_root_of(joined_to, <uint32_t>i)
+            if root != i:
+                scan_join_response(columns.items, &responses[root], &responses[i])
+                responses[i].first = SCAN_IS_JOINED
+        scan_leave_out_joined(responses, count)
+    else:
+        has_memory = False
+    scan_close_ids(&ids)
+    scan_close_ids(&missing)
     PyMem_RawFree(joined_to)
-    scan_leave_out_joined(responses, count)
-    return 0
+    return 0 if has_memory else -1
 
 
 cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, size_t* count) noexcept nogil:

@@ -173,17 +173,19 @@ class Follower:
         fresh = line[len(self._given) :] if line.startswith(self._given) else line
         if end is None and not is_json(fresh):
             return
-        record = self._parse(fresh, self._end)
+        records = self._parse(fresh, self._end)
         if end is None:
             self._given = line
         else:
             self._end, self._given = end, b""
             self._witness = self._witness_at(end)  # now: the caller may overwrite the file before it asks for more
-        if record is not None:
-            yield record
+        yield from records
 
-    def _parse(self, line: bytes, offset: int) -> Record | None:
-        return parse_record(line, offset) if self._host is None else self._host.translate(line, offset)
+    def _parse(self, line: bytes, offset: int) -> list[Record]:
+        if self._host is not None:
+            return self._host.records(line, offset)
+        record = parse_record(line, offset)
+        return [] if record is None else [record]
 
 
 def own_copy(file: SeekableFile) -> SeekableFile:

@@ -9,7 +9,7 @@ import glob
 from bisect import bisect_right
 from contextlib import suppress
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISREG
 
@@ -49,6 +49,8 @@ class HostRecords:
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
+        self._first_offsets: dict[int, int] = {}  # of messages, by what they are: see `_is_first`
+        self._messages_end = 0  # those that begin before this offset are in it
         self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, None)))]
 
     @property
@@ -60,26 +62,23 @@ class HostRecords:
         """Yield the records whose lines begin in a range of bytes, oldest first."""
         self.read_changes(file, start)
         for offset, line in forward_lines(file, start, end):
-            if (record := self.translate(line, offset)) is not None:
-                yield record
+            yield from self.records(line, offset)
 
     def reverse(self, file: SeekableFile) -> Iterator[Record]:
         """Yield all records, newest first. Searches the whole file for changes first, without decoding it."""
         self.read_changes(file, None)
         for offset, line in reverse_lines(file):
-            if (record := self.translate(line, offset)) is not None:
-                yield record
+            yield from reversed(self.records(line, offset))
 
     def last_message(self, file: SeekableFile) -> str | None:
         """Return the text of the newest message of the assistant that has one, or None."""
         texts: list[str] = []
         newest = None
-        for offset, line in reverse_lines(file):
-            if not any(mark in line for mark in (self.host.RECORD_MARK, *self.host.OTHER_MARKS)):
-                continue
-            record = self.translate(line, offset)
-            if record is None or record.role != "assistant" or record.is_sidechain or not record.text.strip():
-                if texts and record is not None and record.is_prompt:
+        marks = (self.host.RECORD_MARK, *self.host.OTHER_MARKS)
+        lines = ((offset, line) for offset, line in reverse_lines(file) if any(mark in line for mark in marks))
+        for record in chain.from_iterable(reversed(self.records(line, offset)) for offset, line in lines):
+            if record.role != "assistant" or record.is_sidechain or not record.text.strip():
+                if texts and record.is_prompt:
                     break
                 continue
             if texts and (newest is None or record.message_id != newest or self.host.RESTATES_MESSAGES):
@@ -96,6 +95,8 @@ class HostRecords:
         start = self._changes[-1][0]
         if end is not None and end <= start:
             return
+        if self.host.RESTATES_MESSAGES:
+            self._read_messages(file, end)
         marked = (forward_lines(file, start, end, containing=mark) for mark in self.host.CONTEXT_MARKS)
         for offset, line in merge(*marked):
             if (whole := parse_object(line)) is not None:
@@ -107,25 +108,69 @@ class HostRecords:
         if offset > last and (found := known_values(self.host.read_context(record, known))):
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
+    def _read_messages(self, file: SeekableFile, end: int | None) -> None:
+        """Read which messages stand before an offset, if the file has a record that may repeat them.
+
+        end: the offset, None for the file's end.
+        """
+        if any(True for _ in forward_lines(file, containing=self.host.NESTED_MARK)):
+            for offset, line in forward_lines(file, self._messages_end, end):
+                self.records(line, offset)
+
+    def _is_first(self, record: Mapping[str, Any], offset: int) -> bool:
+        """Return whether a message of a record does not stand in the lines before it as it is here.
+
+        offset: of the record that has it, or repeats it.
+        """
+        message = hash(repr(sorted(record.items())))
+        return self._first_offsets.setdefault(message, offset) >= offset
+
     def holds_context(self, line: bytes) -> bool:
         """Return whether a line may have what holds for later ones, too."""
         return any(mark in line for mark in self.host.CONTEXT_MARKS)
 
     def translate(self, line: bytes, offset: int) -> Record | None:
         """Return the record in a line, or None. `read_changes` must have read those before it."""
-        whole = parse_object(line)
-        return None if whole is None else parse_record(self.translate_object(line, whole[1], offset), offset, whole[0])
+        return next(iter(self.records(line, offset)), None)
 
-    def translate_line(self, line: bytes, offset: int) -> bytes | None:
-        """Return the line that Claude Code would have written, or None if there is no record in the line."""
+    def records(self, line: bytes, offset: int) -> list[Record]:
+        """Return the record in a line and those nested in it. `read_changes` must have read what is before them."""
         whole = parse_object(line)
-        return None if whole is None else self.translate_object(line, whole[1], offset)
+        if whole is None:
+            return []
+        originals = self._held(line, whole[1], offset)
+        context = self._context(offset)
+        records = [parse_record(self._translate_one(whole[1], context), offset, whole[0])]
+        for nested in originals[1:]:
+            records.append(parse_record(self._translate_one(nested, context), offset, parse_record(write_json(nested))))
+        return [record for record in records if record is not None]
 
-    def translate_object(self, line: bytes, record: dict[str, Any], offset: int) -> bytes:
-        """Return the record of a line as Claude Code would have written it, a JSON text."""
+    def translate_line(self, line: bytes, offset: int) -> list[bytes]:
+        """Return the lines that Claude Code would have written: of the record in a line, and of those nested in it."""
+        whole = parse_object(line)
+        held = [] if whole is None else self._held(line, whole[1], offset)
+        context = self._context(offset)
+        return [self._translate_one(record, context) for record in held]
+
+    def _context(self, offset: int) -> dict[str, Any]:
+        """Return what the records up to the one at an offset said."""
+        return self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
+
+    def _held(self, line: bytes, record: dict[str, Any], offset: int) -> list[Mapping[str, Any]]:
+        """Return the record of a line and those nested in it that do not stand before it, as the host wrote them."""
         if self.holds_context(line):
             self._note(offset, record)
-        context = self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
+        nested: list[Mapping[str, Any]] = []
+        if self.host.NESTED_MARK and self.host.NESTED_MARK in line:
+            nested = self.host.nested_records(record, self._context(offset))
+        if self.host.RESTATES_MESSAGES:
+            self._messages_end = max(self._messages_end, offset + 1)
+            self._is_first(record, offset)
+            nested = [one for one in nested if self._is_first(one, offset)]
+        return [record, *nested]
+
+    def _translate_one(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> bytes:
+        """Return a record as Claude Code would have written it, a JSON text."""
         translated = {
             "uuid": record.get("id"),
             "timestamp": record.get("timestamp"),

@@ -13,6 +13,7 @@ from support.library_sample import said, text, write_sample
 from support.oracles.scan import Question, rows
 from support.transcript_trees import grow_tree
 
+from tailhook import scan
 from tailhook.fleet import totals
 from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 
@@ -165,6 +166,65 @@ def test_tokens_that_stay_in_a_cache_for_an_hour_have_their_own_price(usage, tmp
     assert total["cost"] == 300 + 700 * 10 + 1000 * 10
     (tmp_path / "prices.json").write_text(json.dumps({"sonnet": rates}))
     assert facts(usage("--prices", "prices.json", "--json", *flags))["total"]["cost"] == 2000
+
+
+@pytest.mark.parametrize(
+    ("mode", "factor"),
+    [
+        ({"speed": "standard", "inference_geo": "global"}, 1),
+        ({"speed": "fast"}, 2),
+        ({"speed": "standard", "inference_geo": "us"}, 1.1),
+        ({"speed": "fast", "inference_geo": "US"}, 2.2),
+        ({"speed": "fast", "inference_geo": "not_available"}, 2),
+        ({"speed": "unheard-of", "inference_geo": "eu"}, 1),
+    ],
+)
+def test_a_fast_response_or_one_of_a_dearer_region_costs_what_litellm_computes(usage, tmp_path, mode, factor):
+    record = said(1, "m", text("x"), 5)
+    record["message"]["usage"] |= {"input_tokens": 1000, "cache_read_input_tokens": 40, **mode}
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text(json.dumps(record))
+    rates = {"input_cost_per_token": 1, "output_cost_per_token": 100, "cache_read_input_token_cost": 10}
+    priced = {"anthropic/sonnet": {**rates, "provider_specific_entry": {"fast": 2.0, "us": 1.1}}}
+    (tmp_path / "prices.json").write_text(json.dumps(priced))
+    cost = facts(usage("--prices", "prices.json", "--json"))["total"]["cost"]
+    assert cost == pytest.approx((1000 * 1 + 5 * 100) * factor + 40 * 10)
+    for entry in ({"fast": "2"}, {"fast": -2, "us": None}, [], None, 7):
+        priced["anthropic/sonnet"]["provider_specific_entry"] = entry
+        (tmp_path / "prices.json").write_text(json.dumps(priced))
+        assert facts(usage("--prices", "prices.json", "--json"))["total"]["cost"] == 1900
+
+
+def test_what_an_advisor_used_is_a_response_of_its_own_model_with_its_own_cost(usage, tmp_path):
+    record = said(1, "m", text("x"), 491)
+    record["requestId"] = "r"
+    advised = {"type": "advisor_message", "model": "opus", "input_tokens": 159_419, "output_tokens": 7805}
+    own = {"type": "message", "input_tokens": 1, "output_tokens": 45}
+    record["message"]["usage"] |= {"input_tokens": 2, "iterations": [own, advised, own, advised]}
+    unfinished = json.loads(json.dumps(record))
+    unfinished["message"]["usage"]["iterations"][1]["output_tokens"] = 1
+    (tmp_path / "transcripts").mkdir()
+    for name in ("s.jsonl", "resumed.jsonl"):
+        (tmp_path / "transcripts" / name).write_text("\n".join(map(json.dumps, [unfinished, record, record])))
+    (tmp_path / "prices.json").write_text(
+        json.dumps({"sonnet": SONNET, "opus": {**SONNET, "output_cost_per_token": 1}})
+    )
+    groups = facts(usage("--by", "model", "--prices", "prices.json", "--json"))["groups"]
+    found = [[group[name] for name in ("model", "responses", "input_tokens", "output_tokens")] for group in groups]
+    assert found == [["opus", 2, 2 * 159_419, 2 * 7805], ["sonnet", 1, 2, 491]]
+    assert groups[0]["cost"] == pytest.approx(2 * (159_419 * 3e-06 + 7805))
+    (session,) = scan(tmp_path / "transcripts", "sessions").rows()
+    assert (session.models, session.output_tokens) == (["opus", "sonnet"], 491 + 2 * 7805)
+
+
+@pytest.mark.parametrize("iterations", [None, 7, {}, [], [1, [], "x", {}], [{"type": "advisor_message"}]])
+def test_iterations_of_other_shapes_do_not_count_as_advisors(usage, tmp_path, iterations):
+    record = said(1, "m", text("x"), 5)
+    record["message"]["usage"]["iterations"] = iterations
+    (tmp_path / "transcripts").mkdir()
+    (tmp_path / "transcripts" / "s.jsonl").write_text(json.dumps(record))
+    total = facts(usage("--json"))["total"]
+    assert (total["responses"], total["output_tokens"]) == (1 + (iterations == [{"type": "advisor_message"}]), 5)
 
 
 def test_the_table_usage_has_no_column_for_tokens_that_stay_for_an_hour(tmp_path):

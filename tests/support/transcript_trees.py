@@ -361,8 +361,8 @@ def random_cuts(random: Random, size: int, max_step: int = 1 << 20) -> list[tupl
 
 
 def codex_session(random: Random) -> bytes:
-    """Return a session as Codex 0.169.0 writes it, or an older version, whose records have no ordinal."""
-    grower, records, total = Grower(random), [], [0, 0]
+    """Return a session as Codex 0.169.0 writes it, with or without ordinals. It has no tokens: see codex_histories."""
+    grower, records = Grower(random), []
     is_old = random.random() < 0.4
 
     def add(kind: str, **payload: Any) -> None:
@@ -390,13 +390,7 @@ def codex_session(random: Random) -> bytes:
         add("response_item", type="function_call_output", call_id=call, output=output)
         words = [{"type": "output_text", "text": random.choice(SENTENCES)}]
         add("response_item", type="message", id=grower.id("msg_"), role="assistant", content=words)
-        last = {"input_tokens": 90, "cached_input_tokens": random.randint(0, 90), "output_tokens": random.randint(1, 9)}
-        total = [total[0] + 90, total[1] + last["output_tokens"]]
-        sums = {"input_tokens": total[0], "output_tokens": total[1], "total_tokens": sum(total)}
-        if not is_old:
-            add("token_usage_record", response_id=grower.id("resp_"), usage=last)
-        for _ in range(random.randint(1, 2)):
-            add("event_msg", type="token_count", info={"total_token_usage": sums, "last_token_usage": last})
+        add("event_msg", type="token_count", info=None)
         if random.random() < 0.2:
             add(*random.choice(((("compacted",)), ("event_msg",))), type="stream_error", message="TODO")
     return encode(random, records)

@@ -1,4 +1,4 @@
-"""The responses of Codex: which records of a rollout file are one, and which lines are a copy of another thread's."""
+"""The responses of Codex: which records of a rollout file are one, and which lines repeat those of another thread."""
 
 import itertools
 import json
@@ -6,10 +6,13 @@ from random import Random
 
 import pytest
 from support.oracles.scan import Question
-from support.scans import scan_rows
+from support.scans import scan_file, scan_rows
 from support.written_records import lines
 
 import tailhook
+from tailhook.fleet.answer import Conditions
+from tailhook.fleet.program import make_program
+from tailhook.fleet.reduce import USAGE_HALF
 
 NAMES = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
 FIRST, SECOND, THIRD = (1000, 200, 50, 10), (2000, 1000, 100, 0), (3000, 2500, 30, 5)
@@ -68,7 +71,7 @@ def row(session, tokens):
 
 @pytest.mark.parametrize("ordinals", [False, True])
 @pytest.mark.parametrize("ids", [("r1", "r2"), (None, None), (None, "r2")], ids=["both", "counts only", "upgraded"])
-def test_whether_codex_writes_ordinals_says_nothing_about_its_token_usage_records(ordinals, ids):
+def test_codex_writes_token_usage_records_with_or_without_ordinals(ordinals, ids):
     thread = Thread("a", ordinals=ordinals).respond(FIRST, ids[0]).respond(SECOND, ids[1])
     assert counted(thread) == sorted([row("a", FIRST), row("a", SECOND)])
     assert counted(thread, random=Random(1)) == counted(thread)
@@ -98,7 +101,7 @@ def test_a_token_count_with_unchanged_totals_is_not_a_response():
 
 def test_a_token_count_without_tokens_is_not_a_response():
     thread = Thread("a")
-    thread.count([0, 0, 0, 0, 5000])  # what a compaction leaves, as far as the host can tell
+    thread.count([0, 0, 0, 0, 5000])  # an estimate, which a compaction leaves
     assert counted(thread.respond(FIRST)) == [row("a", FIRST)]
 
 
@@ -157,3 +160,20 @@ def test_a_repeated_response_has_the_time_of_the_first_one():
     files = [(f"/t/{thread.name}.jsonl", lines(*thread.records)) for thread in (child, parent)]
     (found,) = scan_rows("usage", files, Question())
     assert json.loads(lines(parent.records[-1]))["timestamp"].startswith(f"{found['timestamp']:%Y-%m-%dT%H:%M:%S}")
+
+
+def test_all_records_of_a_response_are_in_one_bucket_of_an_engine():
+    pyarrow = pytest.importorskip("pyarrow")
+    from tailhook.fleet import engines
+
+    parent = Thread("a").respond(FIRST, "r1").respond(SECOND)
+    child = Thread("b", parent).repeat(parent, named=False)
+    files = [(f"/t/{thread.name}.jsonl", lines(*thread.records)) for thread in (parent, child)]
+    program = make_program("usage", USAGE_HALF, (), Conditions())
+    halves = [pyarrow.table(batch) for path, data in files for batch in scan_file(program, path, data, None)]
+    packed = engines.pack("usage", halves, 1 << 20).to_pylist()
+    buckets = {}
+    for one in packed:
+        buckets.setdefault(one["bucket"], []).append(one["halves"])
+    found = [engines.count_usage(engines.unpack(["usage"] * len(some), some)) for some in buckets.values()]
+    assert sum(len(batch) for counter in found for batch in counter.rows(("session_id",))) == len(buckets) == 2

@@ -2,12 +2,15 @@
 
 import io
 import json
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.host_records import RECORDS, TIME, codex_item, codex_text
 from support.oracles.records import everything
+from support.oracles.scan import Question
+from support.scans import scan_rows
 
 from tailhook import transcript
 from tailhook.patterns import PatternSet
@@ -290,3 +293,60 @@ def test_invalid_utf8_and_lone_surrogates_are_survived():
     (_, record) = transcript.open(io.BytesIO(data))
     assert record.text == "a\ufffd\ud800"
     assert record.json()["data"]["content"] == "a\ufffd\ud800"
+
+
+# ---- messages that are written again -------------------------------------------
+
+
+def gemini_message(number, kind="gemini", **members):
+    return {"id": str(number), "timestamp": TIME, "type": kind, "content": f"Message {number}.", **members}
+
+
+GEMINI_TOKENS = {"input": 100, "output": 5, "cached": 60, "thoughts": 7, "tool": 0, "total": 112}
+
+
+def test_a_gemini_message_that_stands_only_in_a_set_record_counts_and_one_that_is_repeated_there_does_not():
+    first, _ = RECORDS["gemini"]
+    asked, said = gemini_message(1, "user"), gemini_message(2, tokens=GEMINI_TOKENS)
+    more = [gemini_message(3, "user"), gemini_message(4, tokens=GEMINI_TOKENS)]
+    changed = {"$set": {"messages": [asked, said, *more]}}
+    with opened(first, asked, said, changed, changed, more[1], gemini_message(5)) as session:
+        forwards = [(record.message_id or record.uuid, record.text) for record in session if record.role]
+        assert forwards == [(str(number), f"Message {number}.") for number in (1, 2, 3, 4, 4, 5)]
+        backwards = [(record.message_id or record.uuid, record.text) for record in session.reversed() if record.role]
+        assert backwards == forwards[::-1]
+        assert [message.usage.output for message in session.messages() if message.usage] == [12, 12]
+        assert [record.text for record in session if record.is_prompt] == ["Message 1.", "Message 3."]
+        assert [record.json()["id"] for record in session if record.is_prompt] == ["1", "3"]
+        assert session.last_message() == "Message 5."
+        whole = list(session)[3]
+        assert session.at(whole.offset).json() == changed
+
+
+def test_a_gemini_message_that_a_set_record_changes_has_its_tokens_once():
+    first, _ = RECORDS["gemini"]
+    changed = {"$set": {"messages": [gemini_message(2, tokens=GEMINI_TOKENS)]}}
+    with opened(first, gemini_message(2), changed) as session:
+        (message,) = session.messages()
+        assert (message.usage.output, message.text) == (12, "Message 2.")
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_gemini_message_in_a_set_record_counts_once_in_every_table_however_the_file_is_cut(seed):
+    first, _ = RECORDS["gemini"]
+    said = [gemini_message(1, "user"), gemini_message(2, tokens=GEMINI_TOKENS), gemini_message(3, "user")]
+    changed = {"$set": {"messages": [*said, gemini_message(4, tokens=GEMINI_TOKENS)]}}
+    data = written(first, *said[:2], changed, {"$set": {"messages": said[::-1]}}, changed)
+    files, cuts = [("/t/s.jsonl", data)], None if seed is None else Random(seed)
+    (row,) = scan_rows("sessions", files, Question(), cuts)
+    assert (row["prompts"], row["messages"], row["output_tokens"], row["bytes"]) == (2, 4, 24, len(data))
+    assert [row["message_id"] for row in scan_rows("usage", files, Question(), cuts)] == ["2", "4"]
+    matches = scan_rows("matches", files, Question(patterns={"word": "Message"}), cuts)
+    assert [row["offset"] for row in matches] == [
+        data.index(b'"1"') - 7,
+        data.index(b'"2"') - 7,
+        *[data.index(b'{"$')] * 2,
+    ]
+    assert [row["role"] for row in scan_rows("records", files, Question(), cuts) if row["role"]] == [
+        *("user", "assistant", "user", "assistant")
+    ]

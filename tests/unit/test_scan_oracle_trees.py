@@ -14,7 +14,7 @@ from support.long_runs import examples
 from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.scans import scan_rows
 from support.transcript_trees import OTHER_SESSIONS, files, grow_tree, mixed_files, random_cuts, trees
-from support.written_records import lines, scanned
+from support.written_records import scanned
 
 # ---- other hosts ---------------------------------------------------------------
 
@@ -28,47 +28,6 @@ def test_the_messages_of_another_host_are_own_words(host):
     assert [row["text"] for row in found if is_words.get(row["role"], lambda _: False)(row)] == spoken
     agents = {tool for _, message in records if message for tool in message[2]}
     assert {tool for row in found for tool in row["tools"]} == agents
-
-
-CODEX_TOKENS = {"input_tokens": 90, "cached_input_tokens": 20, "output_tokens": 5, "reasoning_output_tokens": 3}
-
-
-def test_the_responses_of_codex_are_token_counts_with_new_totals():
-    def counted(total):
-        info = {"last_token_usage": CODEX_TOKENS, "total_token_usage": {"total_tokens": total}}
-        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
-
-    usage = scanned("usage", RECORDS["codex"][0], counted(95), counted(95), counted(190), {**counted(1), "payload": {}})
-    assert [[row[name] for name in TOKENS] for row in usage] == [[70, 5, 20, None]] * 2
-
-
-def test_a_response_of_an_old_codex_counts_once_if_forks_repeat_it_at_another_time():
-    def meta(session, parent=None):
-        return {"type": "session_meta", "payload": {"id": session, "forked_from_id": parent, "cwd": "/p"}}
-
-    def counted(total, output=5):
-        totals = {"input_tokens": total - output, "output_tokens": output, "total_tokens": total}
-        info = {"last_token_usage": CODEX_TOKENS, "total_token_usage": totals}
-        return {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
-
-    first = [meta("a"), counted(95), counted(190), counted(285)]
-    fork = [meta("b", "a"), meta("a"), counted(95), counted(190), counted(285, output=6)]
-    fork_of_fork = [meta("c", "b"), *fork, counted(380)]
-    named = [
-        (f"/t/{name}.jsonl", lines(*({**one, "timestamp": f"2026-11-01T12:00:0{time}Z"} for one in records)))
-        for time, (name, records) in enumerate([("a", first), ("b", fork), ("c", fork_of_fork)])
-    ]
-    usage = rows("usage", named)
-    assert sorted(row["session_id"] for row in usage) == ["a", "a", "a", "b", "c"]
-    assert scan_rows("usage", named, Question()) == usage
-
-
-def test_codex_names_its_responses_since_its_records_have_an_ordinal():
-    info = {"last_token_usage": CODEX_TOKENS, "total_token_usage": {"total_tokens": 95}}
-    counted = {"ordinal": 9, "type": "event_msg", "payload": {"type": "token_count", "info": info}}
-    named = {"ordinal": 8, "type": "token_usage_record", "payload": {"response_id": "r", "usage": CODEX_TOKENS}}
-    (row,) = scanned("usage", RECORDS["codex"][0], named, counted)
-    assert [row[name] for name in ("message_id", *TOKENS)] == ["r", 70, 5, 20, None]
 
 
 def test_what_is_not_utf8_is_replaced_where_no_text_is_made_of_it():

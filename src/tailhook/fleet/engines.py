@@ -20,6 +20,7 @@ from zlib import crc32
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import SourceError
 from tailhook.fleet.answer import answer_question, count_usage
+from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, make_tasks
@@ -34,7 +35,7 @@ pyarrow = import_pyarrow()
 BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
 MAX_JOIN_BUCKETS = 4096
 BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
-# The columns of which the first one with a value is the key of a half. All halves that make a row have the same key.
+# The columns of which the first one with a value is the key of a half: see `half_keys`.
 HALF_KEYS: Mapping[str, Sequence[str]] = {
     "usage": ("message_id", "request_id", "uuid", "path"),
     "tools": ("tool_use_id", "path"),
@@ -236,14 +237,22 @@ def plain_schema(schema: Any) -> Any:
     )
 
 
+def half_keys(table: str, found: Any) -> Iterator[str]:
+    """Yield the key of each half. All halves that make a row have the same key.  found: halves, a table of pyarrow."""
+    names = HALF_KEYS[table]
+    copies = found.column("copies").to_pylist() if table == "usage" else [None] * len(found)
+    columns = (found.column(name).to_pylist() for name in (*names, *(TOKEN_COLUMNS if table == "usage" else ())))
+    for copy, values in zip(copies, zip(*columns, strict=True), strict=True):
+        # A response that another thread repeats has other ids there, and the same tokens.
+        yield str(values[len(names) :]) if copy is not None else next(filter(None, values[: len(names)]), "")
+
+
 def pack(table: str, halves: Iterable[Any], buckets: int) -> Any:
     """Return halves as a table with PACKED_SCHEMA.  halves: tables of pyarrow."""
     rows = []
     for found in halves:
         places = defaultdict(list)
-        keys = (found.column(name).to_pylist() for name in HALF_KEYS[table])
-        for place, values in enumerate(zip(*keys, strict=True)):
-            key = next(filter(None, values), "")
+        for place, key in enumerate(half_keys(table, found)):
             places[crc32(key.encode("utf-8", "replace")) % buckets].append(place)
         for bucket, chosen in places.items():
             sink = pyarrow.BufferOutputStream()

@@ -180,7 +180,10 @@ def feed_translated(scan: RangeScan, records: HostRecords, lines: Iterable[tuple
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
         if gate is not None and not is_long and not gate.has_hit(line) and not records.holds_context(line):
             continue
-        scan.feed_line(line, None if is_long else records.translate_line(line, offset), offset)
+        translated = [] if is_long else records.translate_line(line, offset)
+        scan.feed_line(line, translated[0] if translated else None, offset)
+        for nested in translated[1:]:
+            scan.feed_line(b"", nested, offset)
 
 
 class BlocksFile(io.RawIOBase):

@@ -98,7 +98,8 @@ class PriceList:
         """
         key = (model, speed, region)
         if key not in self.factors:
-            factors = (None if model is None else self.facts(model) or {}).get("provider_specific_entry")
+            facts = None if model is None else self.facts(model)
+            factors = None if facts is None else facts.get("provider_specific_entry")
             names = [(region or "").lower(), *(["fast"] if speed == "fast" else [])]
             known = [factors.get(name) for name in names if name not in NO_REGIONS] if isinstance(factors, dict) else []
             self.factors[key] = prod((Decimal(str(one)) for one in known if is_price(one)), start=Decimal(1))

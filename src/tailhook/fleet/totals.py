@@ -163,8 +163,8 @@ def sums_of(
         places: dict[SumKey, list[int]] = {}
         for place, key in enumerate(keys):
             places.setdefault(key, []).append(place)
-        for (name, *price), here in places.items():
-            found = sums.setdefault((name or None, *price), [0] * 6)
+        for (name, model, size, factor), here in places.items():
+            found = sums.setdefault((name or None, model, size, factor), [0] * 6)
             found[0] += len(here)
             for number, column in enumerate(counts, 1):
                 found[number] += sum(map(column.__getitem__, here))

@@ -201,6 +201,7 @@ class TranslatedHost(Host, Protocol):
     HOST_WRITTEN: how a message begins that the host wrote in the person's name, in lower case: versions differ in it.
     CONTEXT_MARKS: one of them is in a line in which `read_context` may find something; empty if only the first has it.
     RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
+    NESTED_MARK: what a line contains if `nested_records` may find something in its record; empty if it never does.
     TOKEN_TYPES: the types of records that hold the tokens of a response and nothing else.
     THINKING_TYPES: what `translate_record` gives as the subtype of records that hold what the agent thought.
     """
@@ -215,6 +216,7 @@ class TranslatedHost(Host, Protocol):
     HOST_WRITTEN: tuple[bytes, ...]
     CONTEXT_MARKS: tuple[bytes, ...]
     RESTATES_MESSAGES: bool
+    NESTED_MARK: bytes
     TOKEN_TYPES: tuple[str, ...]
     THINKING_TYPES: tuple[str, ...]
 
@@ -236,6 +238,13 @@ class TranslatedHost(Host, Protocol):
         For the library, as is `translate_record`. "model" stands for the model of the messages.
 
         known: what the records before this one said; None for the transcript's first record.
+        """
+        ...
+
+    def nested_records(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return the records that a record holds, as they would stand in lines of their own, in order.
+
+        context: as for `translate_record`.
         """
         ...
 

@@ -1,4 +1,7 @@
-"""The records of other hosts, translated to Claude Code's as docs/scan-rows.md states under "Other hosts"."""
+"""The records of other hosts, translated to Claude Code's as docs/scan-rows.md states under "Other hosts".
+
+The tokens of Codex are left out: which of its records are responses is counted by host_usage.py.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,6 @@ def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
     if host == "codex" and record.get("type") == "turn_context":
         facts = mapping(record.get("payload"))
         found = {"project": facts.get("cwd"), "model": facts.get("model")}
-    elif host == "codex" and record.get("type") == "session_meta":
-        facts = mapping(record.get("payload"))
-        names = (short_string(facts.get(name)) for name in ("forked_from_id", "session_id", "id"))
-        found = {"origin": next((name for name in names if name), facts.get("id"))}
     elif host == "copilot" and str(record.get("type")).startswith("session."):
         data = mapping(record.get("data"))
         place = data if record["type"] == "session.context_changed" else mapping(data.get("context"))
@@ -94,17 +93,6 @@ def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
         if isinstance(output, str):
             failed = any(re.match(form, output, re.DOTALL) for form in CODEX_FAILURES)
         return tool_result(payload.get("call_id"), failed)
-    if kind == "token_usage_record":
-        return codex_usage(payload.get("response_id"), model, payload.get("usage"))
-    info = payload.get("info")
-    is_count = kind == "event_msg" and payload.get("type") == "token_count" and "ordinal" not in record
-    if is_count and isinstance(info, dict):
-        totals = mapping(info.get("total_token_usage"))
-        names = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
-        counts = (totals.get(name) for name in names) if totals else ()
-        counts = (count if type(count) is int and count >= 0 else None for count in counts)
-        response_id = " ".join(str(part) for part in (head.others.get("origin"), *counts))
-        return codex_usage(response_id, model, info.get("last_token_usage"))
     if kind == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     found = {"type": kind, "subtype": payload.get("type")}
@@ -154,13 +142,6 @@ def usage_of(whole: Any, output: Any, read: Any, written: Any = None, more: Any 
         "cache_read_input_tokens": read,
         "cache_creation_input_tokens": written,
     }
-
-
-def codex_usage(response_id: Any, model: Any, used: Any) -> dict[str, Any]:
-    if not isinstance(used, dict):
-        return {"type": "assistant"}
-    names = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
-    return answer(response_id, model, [], usage_of(*(used.get(name) for name in names)))
 
 
 def translate_gemini(record: dict[str, Any], head: Head) -> dict[str, Any]:

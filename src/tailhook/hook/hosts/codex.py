@@ -28,8 +28,12 @@ HOST_WRITTEN = (
 )
 CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_'  # of token_count and token_usage_record
 RESTATES_MESSAGES = False
-COUNTS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
-MAX_UNPAIRED = 4  # token_usage_records that still wait for their token_count: Codex writes it next
+NESTED_MARK = b'"latest_token_usage_record"'
+_TOKEN_COUNTS = (
+    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
+    *("output_tokens", "reasoning_output_tokens", "total_tokens"),
+)
+_MAX_UNPAIRED = 8  # token_usage_records that still wait for their token_count: Codex writes it next
 TOKEN_TYPES = ("event_msg", "token_usage_record")
 THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
@@ -114,13 +118,13 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
     if not isinstance(facts, dict):
         return {}
     if kind == "turn_context":
-        return {"cwd": facts.get("cwd"), "model": facts.get("model")}
+        return {"cwd": facts.get("cwd"), "model": facts.get("model"), "turn": facts.get("turn_id") or ""}
     if kind == "session_meta":
         return _read_session(facts, known)
     if known is None:
         return {}
     if kind == "token_usage_record":
-        return _note_response(facts.get("usage"), known)
+        return _note_response(facts, known)
     is_count = kind == "event_msg" and facts.get("type") == "token_count"
     return _note_count(facts.get("info"), known) if is_count else {}
 
@@ -137,7 +141,9 @@ def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
         parents = [*known.get("parents", "").split(), thread, *parents]
         thread = known.get("thread")
     threads = {parent: None for parent in parents if isinstance(parent, str) and parent and parent != thread}
-    found = {"parents": " ".join(threads)}
+    base = facts.get("history_base")
+    base = base.get("thread_id") if isinstance(base, dict) else None
+    found = {"parents": " ".join(threads), **({} if known is not None else {"base": base})}
     if known is not None:
         return found
     git, session = facts.get("git"), facts.get("session_id")
@@ -151,42 +157,64 @@ def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
     }
 
 
-def _note_response(used: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
-    """Return what is known after a token_usage_record: the running totals with it, and that no token_count pairs yet."""
-    counts = _counts(used)
+def _note_response(item: "Mapping[str, Any]", known: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return what is known after a token_usage_record: the running totals, and that it has no token_count yet."""
+    counts = _counts(item.get("usage"))
     if not counts:
         return {}
-    totals = [int(one) + int(more) for one, more in zip(known.get("totals", "0 0 0 0 0").split(), counts, strict=True)]
-    unpaired = [*known.get("unpaired", "").split("\n"), " ".join(counts)][-MAX_UNPAIRED:]
-    return {"totals": " ".join(map(str, totals)), "unpaired": "\n".join(unpaired)}
+    totals = _added(known.get("totals"), counts)
+    unpaired = [*known.get("unpaired", "").split("\n"), " ".join(counts)][-_MAX_UNPAIRED:]
+    return {"totals": " ".join(totals), "unpaired": "\n".join(unpaired)}
 
 
 def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
     """Return what is known after a token_count: the running totals, and whether it is a response of its own.
 
-    It is not one if a token_usage_record before it has the same tokens, if it has none, which is so after a compaction,
-    or if the totals are those of the token_count before it: the host writes the last one again when it resumes a
-    session or learns of other limits, and adds the tokens of every response that was billed to the totals.
+    It is one if the totals have changed and it has tokens other than a sum, unless a token_usage_record before it has
+    the same ones. The host writes the last token_count again when it resumes a session or learns of other limits, and
+    one with only a sum, an estimate, after a compaction. A token_usage_record may also have the tokens by which the
+    totals grew, if the token_count has fewer.
     """
     info = info if isinstance(info, dict) else {}
-    last, totals = " ".join(_counts(info.get("last_token_usage"))), " ".join(_counts(info.get("total_token_usage")))
+    last, totals = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
     if not last and not totals:
         return {"is_response": ""}
+    before = known.get("counted")
+    now = " ".join(totals)
+    found = {"is_response": "", "is_first": "" if before else "yes"}
+    if totals:
+        found |= {"totals": now, "counted": now}
+    if (totals and now == before) or not any(count != "0" for count in last[:-1]):
+        return found
     unpaired = known.get("unpaired", "").split("\n")
-    is_paired = last != "" and last in unpaired
-    if is_paired:
-        unpaired.remove(last)
-    is_repeated = totals != "" and totals == known.get("counted")
-    is_response = not is_paired and not is_repeated and any(count != "0" for count in last.split()[:-1])
-    found = {"is_response": "yes" if is_response else "", "unpaired": "\n".join(unpaired)}
-    return {**found, "totals": totals, "counted": totals} if totals else found
+    for usage in unpaired:
+        if usage and (usage == " ".join(last) or _added(before, usage.split(" ")) == totals):
+            unpaired.remove(usage)
+            return {**found, "unpaired": "\n".join(unpaired)}
+    return {**found, "is_response": "yes"}
 
 
 def _counts(used: object) -> "list[str]":
-    """Return the numbers of tokens under COUNTS, 0 for what is missing; none if there is no such object."""
+    """Return the numbers of tokens under _TOKEN_COUNTS, 0 for what is missing; none if there is no such object."""
     from tailhook.hook.hosts.transcripts import read_count
 
-    return [str(read_count(used, name) or 0) for name in COUNTS] if isinstance(used, dict) and used else []
+    return [str(read_count(used, name) or 0) for name in _TOKEN_COUNTS] if isinstance(used, dict) and used else []
+
+
+def _added(totals: "str | None", counts: "list[str]") -> "list[str]":
+    """Return running totals with the tokens of one more response.  totals: None for those of a new thread."""
+    before = (totals or " ".join("0" * len(_TOKEN_COUNTS))).split(" ")
+    return [str(int(one) + int(more)) for one, more in zip(before, counts, strict=True)]
+
+
+def nested_records(
+    record: "Mapping[str, Any]",
+    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
+) -> "list[Mapping[str, Any]]":
+    """Return the token_usage_record that a `compacted` record has: the last one before it, which may be missing."""
+    item = record.get("payload")
+    latest = item.get("latest_token_usage_record") if isinstance(item, dict) else None
+    return [{**record, "type": "token_usage_record", "payload": latest}] if isinstance(latest, dict) else []
 
 
 def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
@@ -209,11 +237,11 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
         result = {"type": "tool_result", "tool_use_id": item.get("call_id"), **_tool_output(item.get("output"))}
         return {"type": "user", "message": {"role": "user", "content": [result]}}
     if record.get("type") == "token_usage_record":
-        return _tokens(item.get("response_id"), item.get("usage"), context)
+        return _tokens(item.get("usage"), context, item)
     info = item.get("info")
     is_count = record.get("type") == "event_msg" and kind == "token_count"
     if is_count and isinstance(info, dict) and context.get("is_response"):
-        return _tokens(None, info.get("last_token_usage"), context)
+        return _tokens(info.get("last_token_usage"), context)
     if record.get("type") == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     parent = {"forkedFrom": {"sessionId": item.get("forked_from_id")}} if record.get("type") == "session_meta" else {}
@@ -257,15 +285,17 @@ def _exit_code(output: str) -> str:
     return head.partition("\nProcess exited with code ")[2]
 
 
-def _tokens(response: object, used: object, context: "Mapping[str, Any]") -> "dict[str, Any]":
+def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any] | None" = None) -> "dict[str, Any]":
     """Return a message of the assistant with what a response used. Codex counts the cached input as input too.
 
-    The running totals show which response of its thread it is. So a line that a fork repeats, with the time of the
-    fork, is known by the thread of its parent and the same totals.
+    The thread, the running totals and the turn show which response of which thread it is. A line that a fork or a
+    sub-agent repeats has them too, but for the thread, and the time at which it was repeated.
+
+    item: of a token_usage_record, which names the thread and keeps all its ids where it is repeated.
     """
     from tailhook.hook.hosts.transcripts import new_input, read_count
 
-    if not isinstance(used, dict):
+    if not isinstance(used, dict) or not any(count != "0" for count in _counts(used)):
         return {"type": "assistant"}
     cached, written = read_count(used, "cached_input_tokens"), read_count(used, "cache_write_input_tokens")
     usage = {
@@ -274,10 +304,20 @@ def _tokens(response: object, used: object, context: "Mapping[str, Any]") -> "di
         "cache_read_input_tokens": cached,
         "cache_creation_input_tokens": written,
     }
-    message = {"id": response, "role": "assistant", "content": [], "usage": usage}
+    response = None if item is None else item.get("response_id")
+    message: dict[str, Any] = {"id": response, "role": "assistant", "content": [], "usage": usage}
     totals = context.get("totals")
     if totals is None:
         return {"type": "assistant", "message": message}
-    copies = "\n".join(f"{parent} {totals}" for parent in context.get("parents", "").split())
-    own = {"usageId": f"{context.get('thread')} {totals}", "usageCopies": copies}
-    return {"type": "assistant", "message": message, **own}
+    thread, turn = context.get("thread"), context.get("turn", "")
+    parents = context.get("parents", "").split()
+    own = f"{thread} {totals} {turn}"
+    if item is not None:
+        thread, turn = item.get("thread_id") or thread, item.get("turn_id") or turn
+        own = f"{thread} {response} {turn} {' '.join(_counts(item.get('thread_token_usage')))}"
+        parents = []
+    names = [f"={thread}", f"={thread} {totals}", f"={thread} {totals} {turn}"]
+    if item is None and context.get("base") and context.get("is_first"):  # it may be the last one of the base again
+        names, parents, turn = names[:1], [context["base"]], ""
+    copies = [f"{parent} {totals} {turn}" if turn else f"{parent} {totals}" for parent in parents]
+    return {"type": "assistant", "message": message, "usageId": own, "usageCopies": "\n".join(names + copies)}

@@ -26,6 +26,7 @@ OTHER_MARKS = (b'"user.message"',)
 HOST_WRITTEN = ()
 CONTEXT_MARKS = (b'"session.',)
 RESTATES_MESSAGES = False
+NESTED_MARK = b""
 TOKEN_TYPES = ("session.usage_record",)
 THINKING_TYPES: "tuple[str, ...]" = ()
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
@@ -112,6 +113,14 @@ def read_context(
         "model": facts.get("newModel", facts.get("selectedModel")),
         **({"cwd": place.get("cwd"), "gitBranch": place.get("branch")} if isinstance(place, dict) else {}),
     }
+
+
+def nested_records(
+    record: "Mapping[str, Any]",  # noqa: ARG001 - Codex needs it
+    context: "Mapping[str, Any]",  # noqa: ARG001
+) -> "list[Mapping[str, Any]]":
+    """Return none: a record holds no others."""
+    return []
 
 
 def translate_record(

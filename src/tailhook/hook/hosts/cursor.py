@@ -19,6 +19,7 @@ OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = ()
 CONTEXT_MARKS: "tuple[bytes, ...]" = ()
 RESTATES_MESSAGES = False
+NESTED_MARK = b""
 TOKEN_TYPES: "tuple[str, ...]" = ()
 THINKING_TYPES: "tuple[str, ...]" = ()
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
@@ -93,11 +94,19 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
 
 
 def read_context(
-    record: "Mapping[str, Any]",
-    known: "Mapping[str, Any] | None",  # noqa: ARG001 - Codex needs it
+    record: "Mapping[str, Any]",  # noqa: ARG001 - others need both
+    known: "Mapping[str, Any] | None",  # noqa: ARG001
 ) -> "dict[str, Any]":
     """Return nothing: Cursor's records hold messages and nothing else."""
     return {}
+
+
+def nested_records(
+    record: "Mapping[str, Any]",  # noqa: ARG001 - Codex needs it
+    context: "Mapping[str, Any]",  # noqa: ARG001
+) -> "list[Mapping[str, Any]]":
+    """Return none: a record holds no others."""
+    return []
 
 
 def translate_record(

@@ -25,6 +25,7 @@ OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = (b"<session_context",)
 CONTEXT_MARKS: "tuple[bytes, ...]" = ()
 RESTATES_MESSAGES = True
+NESTED_MARK = b'"$set"'
 TOKEN_TYPES: "tuple[str, ...]" = ()
 THINKING_TYPES: "tuple[str, ...]" = ()
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
@@ -101,6 +102,20 @@ def read_context(
 ) -> "dict[str, Any]":
     """Read the first record of a session file."""
     return {"sessionId": record["sessionId"]} if "sessionId" in record else {}
+
+
+def nested_records(
+    record: "Mapping[str, Any]",
+    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
+) -> "list[Mapping[str, Any]]":
+    """Return the messages of {"$set": {"messages": [MESSAGE, ...]}}: the whole conversation, as it is from there on.
+
+    Gemini itself knows messages by their ids, and ignores one without an id.
+    """
+    changed = record.get("$set")
+    messages = changed.get("messages") if isinstance(changed, dict) else None
+    found = messages if isinstance(messages, list) else []
+    return [one for one in found if isinstance(one, dict) and isinstance(one.get("id"), str)]
 
 
 def translate_record(
