@@ -15,7 +15,8 @@ from support.host import ENVIRONMENT, SANITIZER, Started, short_folder, tailhook
 from support.pool import LINUX, STARTS, is_alive, pids_of, wait_until
 
 import tailhook as tailhook_package
-from tailhook.bench.cases import CASES, COMPARED
+from tailhook.bench import commands
+from tailhook.bench.cases import CASES, COMPARED, BenchProject
 from tailhook.bench.instructions import instruction_counter, processor_counts
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
@@ -159,7 +160,11 @@ def test_a_limit_is_a_finite_number_above_zero(bench, flag, limit):
         (("--event", "Stop,Nonsense", "--hook", "true"), "unknown event: Nonsense"),
         (("--event", "PreToolUse"), "--event is for --hook"),
         (("--event", "Stop"), "--event is for --hook"),
-        (("--hook", "true", "--machine", "idle"), "--hook measures one command"),
+        (("--hook", "true", "--machine", "idle"), "--hook measures other commands"),
+        (("--hook", "true", "--hook", "true"), "two hooks have the same name"),
+        (("--hook", "true", "--hook", "false", "--name", "a"), "give one --name for each --hook"),
+        (("--name", "a"), "give one --name for each --hook"),
+        (("--hook", "true", "--max-regression", "1.1"), "--max-regression compares"),
         (("--hook", ""), "it is empty"),
         (("--hook", "sh -c 'x"), "No closing quotation"),
         (("--against", ""), "it is empty"),
@@ -179,12 +184,51 @@ def test_any_hook_is_measured_with_the_payloads_of_events(figures, tmp_path):
     hook = tmp_path / "hook"
     hook.write_text(f'#!/bin/sh\ncat >>"{seen}"\n')
     hook.chmod(0o755)
-    code, rows = figures("--hook", str(hook), "--event", "Stop,PreToolUse", "--rounds", "2")
-    assert (code, set(rows)) == (0, {("Stop", "command"), ("PreToolUse", "command")})
+    code, rows = figures("--hook", str(hook), "--event", "Stop,PreToolUse", "--rounds", "2", "--size", "10kb")
+    assert (code, set(rows)) == (0, {(f"{hook}, {event}", "command") for event in ("Stop", "PreToolUse")})
     assert {(row["transcript"], row["command"]) for row in rows.values()} == {("10 KB", str(hook))}
     events = seen.read_text()
     # Two rounds, after a first run that is not measured.
     assert (events.count('"Stop"'), events.count('"PreToolUse"'), events.count("tool_input")) == (3, 3, 3)
+
+
+def test_a_hook_is_measured_with_a_small_and_a_large_transcript_unless_a_size_is_asked_for(bench, tmp_path):
+    (tmp_path / "hook.py").write_text(
+        "import json, os, sys\n"
+        f"with open({str(tmp_path / 'sizes')!r}, 'a') as sizes:\n"
+        "    print(os.stat(json.load(sys.stdin)['transcript_path']).st_size, file=sizes)\n"
+    )
+    done = bench("--hook", f"python3 {tmp_path}/hook.py", "--rounds", "1", "--format", "hyperfine")
+    assert done.returncode == 0
+    sizes = [round(int(size) / 2**20, 2) for size in (tmp_path / "sizes").read_text().split()]
+    assert sorted(sizes) == [0.01, 0.01, 100, 100]
+    names = [result["command"] for result in json.loads(done.stdout)["results"]]
+    assert names == [f"python3 {tmp_path}/hook.py, Stop, {size}" for size in ("10 KB", "100 MB")]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "bmf", "github", "hyperfine"])
+def test_several_hooks_are_measured_side_by_side_under_their_own_names_in_every_format(bench, form):
+    hooks = ("--hook", "/bin/true", "--hook", "sh -c true", "--hook", "python3 -c pass")
+    names = ("/bin/true", "sh -c true", "python3 -c pass")
+    done = bench(*hooks, *QUICK, "--format", form)
+    assert done.returncode == 0
+    assert all(f"{name}, Stop" in done.stdout for name in names)
+    done = bench(*hooks, "--name", "one", "--name", "two", "--name", "three", *QUICK, "--format", form)
+    assert all(f"{name}, Stop" in done.stdout for name in ("one", "two", "three"))
+
+
+def test_a_first_run_that_takes_long_is_named_while_it_runs(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(commands, "NOTICE_S", 0.0)
+    project = BenchProject(tmp_path / "project", CASES[0], "10 KB")
+    written = tmp_path / "stderr"
+    with written.open("w") as file:
+        monkeypatch.setattr(commands.sys, "stderr", file)
+        until = f'until grep -q "has not ended" {written}; do sleep 0.01; done'
+        file.reconfigure(line_buffering=True)
+        assert commands.check_first_run(["sh", "-c", until], project) > 0
+    assert written.read_text() == (
+        f"tailhook: sh -c '{until}': a first run with Stop, 10 KB, has not ended; it has 600 s\n"
+    )
 
 
 @pytest.mark.parametrize("flag", ["-o", "--save"])
@@ -229,7 +273,7 @@ def test_a_command_is_run_by_a_shell_in_the_users_project_as_a_host_runs_it(benc
         folder.mkdir()
         (folder / "hook.sh").write_text(f'echo "$NAME in $(pwd), $CLAUDE_PROJECT_DIR" >>"{seen}"\n')
     for hook in ('NAME=a sh "$CLAUDE_PROJECT_DIR"/hook.sh', "export NAME=a && sh hook.sh", "NAME=a sh ~/hook.sh"):
-        words = ("bench", "--hook", hook, "--rounds", "1")
+        words = ("bench", "--hook", hook, "--rounds", "1", "--size", "10 KB")
         assert tailhook(*words, env={"HOME": str(home)}, cwd=project).returncode == 0
     assert seen.read_text() == f"a in {project}, {project}\n" * 6
 
@@ -245,8 +289,9 @@ def test_a_command_is_run_by_a_shell_in_the_users_project_as_a_host_runs_it(benc
 )
 def test_a_hook_that_blocks_with_a_reason_is_measured(figures, tmp_path, program):
     (tmp_path / "hook.py").write_text(program)
-    code, rows = figures("--hook", f"python3 {tmp_path}/hook.py", "--max-ms", "60000", "--rounds", "6")
-    assert (code, rows["Stop", "command"]["verdict"]) == (0, "pass")
+    words = ("--max-ms", "60000", "--rounds", "6", "--size", "10 KB")
+    code, rows = figures("--hook", f"python3 {tmp_path}/hook.py", "--name", "it", *words)
+    assert (code, rows["it, Stop", "command"]["verdict"]) == (0, "pass")
 
 
 def test_the_command_that_others_are_compared_with_must_run(bench):
@@ -258,11 +303,13 @@ def test_the_command_that_others_are_compared_with_must_run(bench):
 def test_runs_that_fail_later_are_those_of_the_command_that_failed(bench, tmp_path):
     """The other command succeeds only in its first run."""
     (tmp_path / "other.sh").write_text(f'[ -e "{tmp_path}/ran" ] && exit 7; touch "{tmp_path}/ran"\n')
-    done = bench("--hook", "/bin/true", "--against-command", f"sh {tmp_path}/other.sh", "--rounds", "2")
+    words = ("--rounds", "2", "--size", "10 KB")
+    done = bench("--hook", "/bin/true", "--against-command", f"sh {tmp_path}/other.sh", *words)
     failed = [line for line in done.stderr.splitlines() if "ended with" in line]
     assert done.returncode == 1
     assert len(failed) == 1
-    assert failed[0] == "tailhook: Stop, 10 KB: 4 of 4 runs of the other command ended with exit code 7, not 0 or 2"
+    words = "4 of 4 runs of the other command ended with exit code 7, not 0 or 2"
+    assert failed[0] == f"tailhook: /bin/true, Stop, 10 KB: {words}"
 
 
 def test_too_few_rounds_are_named_as_such(bench):
@@ -296,7 +343,7 @@ def busy_processor():
 
 @pytest.mark.usefixtures("busy_processor")
 def test_on_a_busy_computer_a_hook_with_processes_fails_only_by_processor_time(bench):
-    words = ("--hook", "sh -c 'sleep 0.1; true'", "--rounds", "6", "--max-ratio")
+    words = ("--hook", "sh -c 'sleep 0.1; true'", "--size", "10 KB", "--rounds", "6", "--max-ratio")
     done = bench(*words, "0.5")
     assert (done.returncode, done.stderr.count("\n")) == (3, 2)
     assert "too noisy to decide: " in done.stderr

@@ -110,3 +110,39 @@ def test_figures_are_kept_and_compared(bench, tmp_path):
     done = bench(*case, "--json", "--compare", str(kept))
     assert json.loads(done.stdout)["schema"] == 1
     assert "before" in done.stderr
+
+
+SLOW = "python3 -c 'sum(range(10**7))'"
+NAMED = ("--name", "hook", "--rounds", "12", "--size", "10 KB")
+
+
+def test_a_hook_that_became_slower_fails_and_an_equal_one_passes(bench, tmp_path):
+    kept = tmp_path / "kept.json"
+    assert bench("--hook", "python3 -c pass", *NAMED, "--save", str(kept)).returncode == 0
+    done = bench("--hook", SLOW, *NAMED, "--compare", str(kept), "--max-regression", "1.5")
+    assert done.returncode == 1
+    assert "tailhook: hook, Stop, 10 KB: " in done.stderr
+    assert "times what it was before" in done.stderr
+    again = bench("--hook", "python3 -c pass", *NAMED, "--compare", str(kept), "--max-regression", "30")
+    assert (again.returncode, again.stderr) == (0, "")
+
+
+def test_a_hook_that_is_slower_than_another_one_fails(bench):
+    words = (*NAMED, "--max-regression", "1.5")
+    done = bench("--hook", SLOW, "--against-command", "python3 -c pass", *words)
+    assert done.returncode == 1
+    assert "times the other hook" in done.stderr
+    assert bench("--hook", "python3 -c pass", "--against-command", SLOW, *words).returncode == 0
+
+
+def test_a_run_of_which_no_hook_is_in_the_earlier_one_does_not_pass(bench, tmp_path):
+    kept = tmp_path / "kept.json"
+    assert bench("--hook", "true", *NAMED, "--save", str(kept)).returncode == 0
+    gate = (*QUICK, "--compare", str(kept), "--max-regression", "30")
+    done = bench("--hook", "true", *gate)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tailhook: --max-regression: no hook of this run is in {kept}\n"
+    both = ("--hook", "true", "--name", "hook", "--hook", "sh -c true", "--name", "new")
+    done = bench(*both, "--rounds", "6", *gate[2:])
+    assert done.returncode == 0
+    assert f"tailhook: new, Stop, 10 KB: not in {kept}, so its change is not judged\n" in done.stderr

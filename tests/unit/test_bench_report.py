@@ -110,19 +110,25 @@ def test_names_of_an_earlier_run_are_printed_without_their_control_characters(fa
     assert lines[-1].startswith("\\x1b[31mred\\nline, \\x9b, \\x07")
 
 
-def test_rows_of_two_hooks_are_not_compared():
-    def run(argv, time):
-        one = Subject("Stop", "10 KB", "command", argv, None)
+def test_hooks_of_two_names_are_not_compared_and_those_of_one_name_are_whatever_they_run():
+    def run(name, argv, time):
+        one = Subject(f"{name}, Stop", "10 KB", "command", argv, None)
         add_rounds(one, [time], [10.0])
         return bench_facts([one], Limits(), {})
 
-    before, now = run(["python3", "a b.py"], 20.0), run(["node", "b.js"], 30.0)
+    before, now = run("a", ["python3", "a b.py"], 20.0), run("b", ["node", "b.js"], 30.0)
     assert (before["rows"][0]["command"], before["rows"][0]["transcript"]) == ("python3 'a b.py'", "10 KB")
-    assert "+50.0%" in compare_runs(before, run(["python3", "a b.py"], 30.0))[1]
+    assert "+50.0%" in compare_runs(before, run("a", ["node", "b.js"], 30.0))[1]
     lines = compare_runs(before, now)
-    assert len(lines) == 2
-    assert lines[1].endswith("  another command: not compared")
-    assert "%" not in lines[1]
+    assert [line.split()[-1] for line in lines] == ["change", "new", "gone"]
+
+
+def test_columns_of_a_table_never_run_together():
+    rows = [subject_of(name=name, times=[time] * 6, bare=[0.01, 10.0] * 3) for name, time in (("a", 1.0), ("b", 9e4))]
+    facts = bench_facts(rows, Limits(), {})
+    for lines in (format_figures("text", facts).splitlines()[2:], compare_runs(facts, facts)):
+        assert len({len(line.removesuffix(" (within the noise)")) for line in lines}) == 1
+        assert all(f"){digit}" not in line for line in lines for digit in "0123456789")
 
 
 def test_the_json_has_the_ratio_that_the_limit_on_instructions_judges():

@@ -1,9 +1,12 @@
 """The judge of hooks: how many rounds it asks for, and which hooks are too slow for it, or too noisy."""
 
+import json
+
 import pytest
-from support.bench_runs import add_rounds, subject_of
+from support.bench_runs import add_rounds, sample_of, subject_of
 
 from tailhook.bench.intervals import FAIL, NOISY, PASS
+from tailhook.bench.report import bench_facts, note_earlier_run
 from tailhook.bench.rounds import Limits, Subject, measure_until_clear
 
 
@@ -184,3 +187,50 @@ def test_each_limit_has_its_verdict():
     assert [verdict for verdict, _ in Limits(1.1, 13, 20, 1.1).verdicts(one)] == [FAIL, PASS, NOISY, FAIL]
     assert Limits(1.3, 13, None, 1.3).verdict(one) == PASS
     assert Limits().verdicts(one) == []
+
+
+def earlier(one, times, bare=(10.0,)):
+    """Let a subject have had other times in an earlier run."""
+    saved = json.loads(json.dumps(bench_facts([subject_of(times=times, bare=[*bare] * len(times))], Limits(), {})))
+    assert note_earlier_run([one], saved) == []
+    return one
+
+
+def test_a_hook_that_became_slower_than_the_limit_on_regressions_fails():
+    one = earlier(subject_of(times=[13.0] * 20, bare=[10.0] * 20), [10.0] * 20)
+    assert Limits(regression=1.2).verdicts(one) == [
+        (FAIL, "1.30 times what it was before (1.30 to 1.30), the limit is 1.2")
+    ]
+    assert Limits(regression=1.3).verdict(one) == PASS
+
+
+def test_a_change_whose_interval_reaches_over_the_limit_is_too_noisy():
+    wild = [8.0, 10.0, 12.0, 14.0, 16.0] * 4
+    one = earlier(subject_of(times=wild, bare=[10.0] * 20), wild)
+    ((verdict, words),) = Limits(regression=1.1).verdicts(one)
+    assert (verdict, words.partition(": ")[0]) == (NOISY, "too noisy to decide")
+    assert Limits(regression=3).verdict(one) == PASS
+
+
+def test_a_change_that_the_processor_time_does_not_confirm_is_too_noisy():
+    """The hook waits for a processor as bare Python does, and works as long as before."""
+    one = earlier(subject_of(times=[(90.0, 12.0)] * 20, bare=[(50.0, 10.0)] * 20), [12.0] * 20)
+    assert Limits(regression=1.3).verdict(one) == NOISY
+    slower = earlier(subject_of(times=[(90.0, 18.0)] * 20, bare=[(50.0, 10.0)] * 20), [12.0] * 20)
+    assert Limits(regression=1.3).verdict(slower) == FAIL
+
+
+def test_a_regression_is_judged_beside_the_other_hook_of_the_same_rounds():
+    one = subject_of(times=[13.0] * 20, bare=[10.0] * 20)
+    one.others += [sample_of(10.0)] * 20
+    assert Limits(regression=1.2).verdicts(one) == [
+        (FAIL, "1.30 times the other hook (1.30 to 1.30), the limit is 1.2")
+    ]
+    assert Limits(regression=1.4).verdict(one) == PASS
+
+
+def test_a_hook_without_an_earlier_run_has_no_regression():
+    one = subject_of(times=[13.0] * 20, bare=[10.0] * 20)
+    other = bench_facts([subject_of(name="other", times=[1.0], bare=[1.0])], Limits(), {})
+    assert note_earlier_run([one], other) == [one]
+    assert Limits(regression=1.2).verdicts(one) == []

@@ -48,6 +48,7 @@ TIMEOUTS_S: Mapping[str, float] = {"UserPromptSubmit": 30, "SessionEnd": 1.5}
 DEFAULT_TIMEOUT_S = 600.0
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
+COMPARED_FOR_COMMANDS = COMPARED[:2]  # a program that reads all of its transcript does not end with one of 10 GB
 DONE = "<loop-done>COMPLETE</loop-done>"
 
 

@@ -3,14 +3,18 @@
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from threading import Timer
 
 from tailhook.bench.cases import BenchProject
 from tailhook.bench.processes import run_once
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import plain
 
 SHELL = "/bin/sh"
 SHELL_SYNTAX = re.compile(r"[$`\n;&|<>()*?\[\]{}~!#]")
+NOTICE_S = 5.0  # after which a person reads what is waited for
 MAX_OUTPUT_CHARS = 64 << 10  # that are read of what a hook prints
 # Exit code 2 has other meanings than "block". Claude Code (2.1.329) takes it for a missing script if stdout is empty
 # and stderr has one of the first two phrases. The others are those of sh, and of programs that show how they are used,
@@ -36,18 +40,27 @@ def command_argv(command: str) -> list[str]:
     return words
 
 
-def check_first_run(argv: list[str], project: BenchProject) -> None:
-    """Run a hook once, and keep what it prints.
+def check_first_run(argv: list[str], project: BenchProject) -> float:
+    """Run a hook once, and keep what it prints. Return how long it took, in milliseconds.
+
+    Prints a line on stderr if it takes longer than NOTICE_S.
 
     Raises NoAnswerError if it ends with another exit code than 0 and 2, or with 2 for another reason than to block;
     OSError, and HookTimeoutError.
     """
     paths = [project.folder.with_name(f"first-run.{name}") for name in ("stdout", "stderr")]
     project.reset()
-    code = run_once(argv, project.payload, project.env, project.limit_s, *map(str, paths)).exit_code
+    waits = f"a first run with {project.case.event}, {project.size}, has not ended; it has {project.limit_s:g} s"
+    notice = Timer(NOTICE_S, sys.stderr.write, [f"tailhook: {plain(shlex.join(argv))}: {waits}\n"])
+    notice.start()
+    try:
+        done = run_once(argv, project.payload, project.env, project.limit_s, *map(str, paths))
+    finally:
+        notice.cancel()
+    code = done.exit_code
     stdout, stderr = map(read_first_chars, paths)
     if code == 0 or (code == 2 and (stdout or (stderr and not NOT_AN_ANSWER.search(stderr)))):
-        return
+        return done.wall
     about = (
         "ended with exit code 2, which is not an answer" if code == 2 else f"ended with exit code {code}, not 0 or 2"
     )

@@ -81,6 +81,24 @@ def at_least(successes: int, trials: int, chance: float) -> float:
     )
 
 
+def ratio_of(one: Estimate, other: Estimate) -> Estimate:
+    """Return the ratio of two estimates of different runs, with its interval.
+
+    On a logarithmic scale a ratio is a difference. The distances of its ends are the roots of the sums of squares of
+    the two estimates' own distances (Zou and Donner, "Construction of confidence limits about effect measures",
+    Statistics in Medicine 27, 2008, equation 3).
+
+    one, other: all their numbers are finite and above 0.
+
+    >>> ratio_of(Estimate(3.0, 3.0, 3.0), Estimate(2.0, 1.0, 2.0))
+    Estimate(value=1.5, low=1.5, high=3.0)
+    """
+    value = one.value / other.value
+    below = math.hypot(math.log(one.value / one.low), math.log(other.high / other.value))
+    above = math.hypot(math.log(one.high / one.value), math.log(other.value / other.low))
+    return Estimate(value, value * math.exp(-below), value * math.exp(above))
+
+
 def judge(found: Estimate, limit: float) -> str:
     """Return whether a value is within its limit: PASS, FAIL, or NOISY if the values do not show that.
 

@@ -1,6 +1,7 @@
 """The figures of a benchmark in the formats of other tools, and beside those of an earlier run."""
 
 import json
+import math
 import os
 import platform
 import shlex
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import tailhook
-from tailhook.bench.intervals import Estimate
+from tailhook.bench.intervals import Estimate, ratio_of
 from tailhook.bench.rounds import Limits, Subject, make_title
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
@@ -99,6 +101,7 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
         "instructions": subject.instructions,
         "instruction_ratio": subject.instruction_ratio(),
         "ratio_to_bare": estimate_of(subject.ratio(subject.bare_runs)),
+        "undisturbed_ratio_to_bare": finite_estimate_of(subject.undisturbed_ratio(subject.bare_runs)),
         "ratio_to_true": estimate_of(subject.ratio(subject.true_runs)),
         "ratio_to_other": estimate_of(subject.ratio(subject.others)) if subject.others else None,
         "other": other_of(subject),
@@ -131,6 +134,11 @@ def other_of(subject: Subject) -> dict[str, Any] | None:
 def estimate_of(found: Estimate) -> dict[str, float]:
     """Return an estimate for JSON."""
     return {"value": found.value, "low": found.low, "high": found.high}
+
+
+def finite_estimate_of(found: Estimate) -> dict[str, float] | None:
+    """Return an estimate for JSON, None if it has no time to divide by."""
+    return estimate_of(found) if found.high < math.inf else None
 
 
 def answered_words(row: Mapping[str, Any]) -> str:
@@ -172,23 +180,29 @@ def format_figures(format_name: str, facts: Mapping[str, Any]) -> str:
 def as_text(facts: Mapping[str, Any]) -> str:
     """Return a table for a terminal."""
     has_other = any(row["ratio_to_other"] for row in facts["rows"])
-    head = f"{'hook':<52}{'median':>11}{'p99':>11}{'cpu':>10}{'x bare':>21}{'x true':>21}"
-    head += f"{'x other':>21}" if has_other else ""
-    lines = [
-        f"{facts['python']}, tailhook {facts['tailhook']}, load {facts['load'][0]:.1f}",
-        "",
-        head + (f"{'instructions, x bare':>22}" if are_instructions_counted(facts) else ""),
-    ]
+    titles = ["hook", "median", "p99", "cpu", "x bare", "x true", *(["x other"] if has_other else [])]
+    table = [[*titles, *(["instructions, x bare"] if are_instructions_counted(facts) else [])]]
     for row in facts["rows"]:
-        words = f"{title_of(row):<52}{row['median_ms']['value']:>8.2f} ms{row['p99_ms']['value']:>8.2f} ms"
-        words += f"{row['cpu_ms']:>7.2f} ms{with_interval(row['ratio_to_bare']):>21}"
-        words += f"{with_interval(row['ratio_to_true']):>21}"
+        cells = [title_of(row), f"{row['median_ms']['value']:.2f} ms", f"{row['p99_ms']['value']:.2f} ms"]
+        cells += [f"{row['cpu_ms']:.2f} ms", with_interval(row["ratio_to_bare"]), with_interval(row["ratio_to_true"])]
         if has_other:
-            words += f"{with_interval(row['ratio_to_other']) if row['ratio_to_other'] else '':>21}"
+            cells.append(with_interval(row["ratio_to_other"]) if row["ratio_to_other"] else "")
         if row["instruction_ratio"] is not None:
-            words += f"{row['instruction_ratio']:>22.3f}"
-        lines.append(words + answered_words(row))
-    return "\n".join(lines)
+            cells.append(f"{row['instruction_ratio']:.3f}")
+        table.append(cells)
+    head, *lines = align(table)
+    lines = [line + answered_words(row) for line, row in zip(lines, facts["rows"], strict=True)]
+    about = f"{facts['python']}, tailhook {facts['tailhook']}, load {facts['load'][0]:.1f}"
+    return "\n".join([about, "", head, *lines])
+
+
+def align(table: Sequence[Sequence[str]]) -> list[str]:
+    """Return the rows of a table as lines: the first column on the left, the others on the right, two blanks apart."""
+    widths = [max(map(len, column)) for column in zip_longest(*table, fillvalue="")]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])  # a row may have fewer cells
+        for row in table
+    ]
 
 
 def are_instructions_counted(facts: Mapping[str, Any]) -> bool:
@@ -296,38 +310,60 @@ def read_saved(path: str) -> dict[str, Any]:
 
 
 def is_saved_row(row: object) -> bool:
-    """Return whether a row has what `compare_runs` reads."""
+    """Return whether a row has what `compare_runs` and `note_earlier_run` read."""
     if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("case", "transcript", "form")):
         return False
-    ratio = row.get("ratio_to_bare")
-    ends = [ratio.get(end) for end in ("low", "value", "high")] if isinstance(ratio, dict) else [None]
-    return all(isinstance(end, float | int) and not isinstance(end, bool) and 0 < end < MAX_RATIO for end in ends)
+    undisturbed = row.get("undisturbed_ratio_to_bare")  # older versions did not save it
+    return is_saved_ratio(row.get("ratio_to_bare")) and (undisturbed is None or is_saved_ratio(undisturbed))
+
+
+def is_saved_ratio(ratio: object) -> bool:
+    """Return whether a value from a file is a ratio with its interval."""
+    if not isinstance(ratio, dict) or ratio.keys() != {"low", "value", "high"}:
+        return False
+    low, value, high = ratio["low"], ratio["value"], ratio["high"]
+    are_numbers = all(isinstance(end, float | int) and not isinstance(end, bool) for end in (low, value, high))
+    return are_numbers and 0 < low <= value <= high < MAX_RATIO
 
 
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a table of what has changed since an earlier run: a hook's ratio to bare Python, then and now.
 
-    A change counts if the two intervals do not touch. The rows of two different commands are not compared.
+    A change counts if its interval does not have 0 in it.
     """
-    known = {plain(title_of(row)): row for row in before["rows"]}  # from a file: it may contain anything
-    lines = [f"{'hook':<52}{'before':>21}{'now':>21}{'change':>10}"]
+    known = rows_by_title(before)
+    table = [["hook", "before", "now", "change"]]
+    notes = [""]
     for row in now["rows"]:
         name = plain(title_of(row))
         old = known.pop(name, None)
         new_ratio = row["ratio_to_bare"]
         if old is None:
-            lines.append(f"{name:<52}{'':>21}{with_interval(new_ratio):>21}{'new':>10}")
+            table.append([name, "", with_interval(new_ratio), "new"])
+            notes.append("")
             continue
-        ratio = old["ratio_to_bare"]
-        if old.get("command") != row["command"]:
-            both = f"{with_interval(ratio):>21}{with_interval(new_ratio):>21}"
-            lines.append(f"{name:<52}{both}  another command: not compared")
+        change = ratio_of(Estimate(**new_ratio), Estimate(**old["ratio_to_bare"]))
+        table.append([name, with_interval(old["ratio_to_bare"]), with_interval(new_ratio), f"{change.value - 1:+.1%}"])
+        notes.append(" (within the noise)" if change.low <= 1 <= change.high else "")
+    table += [[name, with_interval(row["ratio_to_bare"]), "", "gone"] for name, row in known.items()]
+    return [line + note for line, note in zip_longest(align(table), notes, fillvalue="")]
+
+
+def rows_by_title(saved: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of an earlier run by their titles.  saved: from a file, which may contain anything."""
+    return {plain(title_of(row)): row for row in saved["rows"]}
+
+
+def note_earlier_run(subjects: Sequence[Subject], saved: Mapping[str, Any]) -> list[Subject]:
+    """Give subjects the ratios that they had in an earlier run, and return those that were not measured then."""
+    known = rows_by_title(saved)
+    new = []
+    for subject in subjects:
+        row = known.get(plain(subject.title))
+        if row is None:
+            new.append(subject)
             continue
-        change = new_ratio["value"] / ratio["value"] - 1
-        is_clear = new_ratio["low"] > ratio["high"] or new_ratio["high"] < ratio["low"]
-        lines.append(
-            f"{name:<52}{with_interval(ratio):>21}{with_interval(new_ratio):>21}"
-            f"{change:>+9.1%}{'' if is_clear else ' (within the noise)'}"
-        )
-    lines += [f"{name:<52}{with_interval(row['ratio_to_bare']):>21}{'':>21}{'gone':>10}" for name, row in known.items()]
-    return lines
+        subject.before = Estimate(**row["ratio_to_bare"])
+        undisturbed = row.get("undisturbed_ratio_to_bare")
+        subject.undisturbed_before = Estimate(**undisturbed) if undisturbed else None
+    return new

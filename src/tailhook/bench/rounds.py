@@ -21,6 +21,7 @@ from tailhook.bench.intervals import (
     Estimate,
     estimate,
     judge,
+    ratio_of,
 )
 from tailhook.bench.processes import HookTimeoutError, Sample, has_waited, run_once
 from tailhook.bench.warm import AnsweredRuns
@@ -56,6 +57,8 @@ class Subject:
     other_is_warm: whether a pool that the benchmark started should answer that one.
     samples, others: of each round, of the hook and of the other.
     bare_runs, true_runs: of each round, the run of bare Python and of /bin/true among the same few hooks.
+    before: its ratio to bare Python in an earlier run, None without one.
+    undisturbed_before: the same ratio, undisturbed.
     answered, others_answered: how many of these runs a worker of the pool answered.
     instructions, bare_instructions: None if they were not counted.
     """
@@ -71,6 +74,8 @@ class Subject:
     others: list[Sample] = field(default_factory=list)
     bare_runs: list[Sample] = field(default_factory=list)
     true_runs: list[Sample] = field(default_factory=list)
+    before: Estimate | None = None
+    undisturbed_before: Estimate | None = None
     answered: int = 0
     others_answered: int = 0
     instructions: int | None = None
@@ -109,19 +114,35 @@ class Subject:
         """Return whether it is known of all runs how long they waited for a processor."""
         return all(sample.waited is not None for sample in (*self.samples, *self.bare_runs))
 
-    def undisturbed(self, samples: Sequence[Sample]) -> list[float]:
+    def undisturbed(self, samples: Sequence[Sample], beside: Sequence[Sample] | None = None) -> list[float]:
         """Return what runs took on this computer apart from its other programs, in milliseconds.
 
         That is the wall time without what they waited for a processor. If that is not known, their processor time.
+
+        beside: the runs that they are compared with; None for those of bare Python.
         """
-        if self.is_waiting_known():
+        beside = self.bare_runs if beside is None else beside
+        if all(sample.waited is not None for sample in (*self.samples, *beside)):
             return [sample.wall - (sample.waited or 0.0) for sample in samples]
         return [sample.cpu for sample in samples]
 
-    def undisturbed_ratio(self) -> Estimate:
-        """Return the median of the rounds' ratios to bare Python, each undisturbed; infinite if that has no time."""
-        pairs = zip(self.undisturbed(self.samples), self.undisturbed(self.bare_runs), strict=True)
-        return estimate([ours / bare if bare else math.inf for ours, bare in pairs])
+    def undisturbed_ratio(self, beside: Sequence[Sample]) -> Estimate:
+        """Return the median of the rounds' ratios to another program, each undisturbed; infinite if that has no time.
+
+        beside: its run in each round.
+        """
+        pairs = zip(self.undisturbed(self.samples, beside), self.undisturbed(beside, beside), strict=True)
+        return estimate([ours / theirs if theirs else math.inf for ours, theirs in pairs])
+
+    def change(self) -> tuple[Estimate, Estimate] | None:
+        """Return the ratio to bare Python beside the earlier run's, and the same undisturbed; None without that run."""
+        if self.before is None:
+            return None
+        wall = ratio_of(self.ratio(self.bare_runs), self.before)
+        undisturbed = self.undisturbed_ratio(self.bare_runs)
+        if self.undisturbed_before is None or not 0 < undisturbed.low <= undisturbed.high < math.inf:
+            return wall, wall
+        return wall, ratio_of(undisturbed, self.undisturbed_before)
 
     def interrupted_rounds(self) -> int:
         """Return in how many rounds bare Python waited for a processor.
@@ -207,19 +228,26 @@ class Limits(NamedTuple):
     ratio: of the median to that of bare Python.
     ms, p99_ms: of the median and of the 99th percentile.
     instructions: beside bare Python's.
+    regression: of the ratio to an earlier run, and of that to the other hook.
     """
 
     ratio: float | None = None
     ms: float | None = None
     p99_ms: float | None = None
     instructions: float | None = None
+    regression: float | None = None
 
     def figures(self, subject: Subject) -> list[LimitedFigure]:
         """Return the subject's figure for each limit on a time."""
         found = []
         if self.ratio is not None:
-            wall, undisturbed = subject.ratio(subject.bare_runs), subject.undisturbed_ratio()
+            wall, undisturbed = subject.ratio(subject.bare_runs), subject.undisturbed_ratio(subject.bare_runs)
             found.append(LimitedFigure(self.ratio, wall, undisturbed, "{:.2f} times bare Python"))
+        if self.regression is not None and (change := subject.change()):
+            found.append(LimitedFigure(self.regression, *change, "{:.2f} times what it was before"))
+        if self.regression is not None and subject.others:
+            wall, undisturbed = subject.ratio(subject.others), subject.undisturbed_ratio(subject.others)
+            found.append(LimitedFigure(self.regression, wall, undisturbed, "{:.2f} times the other hook"))
         times = subject.undisturbed(subject.samples)
         if self.ms is not None:
             found.append(LimitedFigure(self.ms, subject.median(), estimate(times), "{:.2f} ms"))

@@ -3,6 +3,7 @@
 import argparse
 import errno
 import fnmatch
+import itertools
 import math
 import os
 import stat
@@ -13,12 +14,29 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook.bench.cases import CASES, COMPARED, EVENT_FIELDS, SIZES, WORKING, BenchProject, Case, no_state
-from tailhook.bench.commands import check_first_run, command_argv
+from tailhook.bench.cases import (
+    CASES,
+    COMPARED,
+    COMPARED_FOR_COMMANDS,
+    EVENT_FIELDS,
+    SIZES,
+    WORKING,
+    BenchProject,
+    Case,
+    no_state,
+)
+from tailhook.bench.commands import NOTICE_S, check_first_run, command_argv
 from tailhook.bench.instructions import CountError, instruction_counter
 from tailhook.bench.intervals import FAIL, NOISY
 from tailhook.bench.other import OtherError, is_argv, printed_by
-from tailhook.bench.report import BENCH_FORMATS, bench_facts, compare_runs, format_figures, read_saved
+from tailhook.bench.report import (
+    BENCH_FORMATS,
+    bench_facts,
+    compare_runs,
+    format_figures,
+    note_earlier_run,
+    read_saved,
+)
 from tailhook.bench.rounds import (
     Limits,
     Subject,
@@ -63,11 +81,19 @@ def add(commands: Commands) -> None:
     what = parser.add_argument_group("what is measured")
     what.add_argument("--case", type=filled, metavar="GLOB", help="only cases whose name matches, such as 'idle*'")
     what.add_argument("--machine", choices=[*MACHINES], help="only cases of this machine")
+    sizes = f"{', '.join(COMPARED)}; with --hook {', '.join(COMPARED_FOR_COMMANDS)}"
     what.add_argument(
-        "--size", choices=[*SIZES], help=f"only transcripts of this size (default: {', '.join(COMPARED)})"
+        "--size", type=parse_size, choices=[*SIZES], help=f"only transcripts of this size (default: {sizes})"
     )
     what.add_argument(
-        "--hook", type=hook_argv, metavar="CMD", help="any hook command, with the usual payloads of an event"
+        "--hook",
+        action="append",
+        type=hook_command_of,
+        metavar="CMD",
+        help="any hook command, with the usual payloads of an event; several are measured side by side",
+    )
+    what.add_argument(
+        "--name", action="append", type=filled, metavar="NAME", help="of the --hook, in every format (default: CMD)"
     )
     what.add_argument(
         "--event",
@@ -89,6 +115,12 @@ def add(commands: Commands) -> None:
     gate.add_argument("--max-ms", type=limit, metavar="MS", help="of the median")
     gate.add_argument("--max-p99-ms", type=limit, metavar="MS", help="of the 99th percentile")
     gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's")
+    gate.add_argument(
+        "--max-regression",
+        type=limit,
+        metavar="R",
+        help="beside the run of --compare, or the hook of --against or --against-command; 1.1 is 10 %% slower",
+    )
     output = parser.add_argument_group("what is written")
     output.add_argument(
         "--format",
@@ -127,6 +159,16 @@ def hook_argv(command: str) -> list[str]:
         raise argparse.ArgumentTypeError(f"{command!r}: {error}") from None
 
 
+def hook_command_of(command: str) -> tuple[str, list[str]]:
+    """Parse a hook command, and return it with its argv. Raises ArgumentTypeError."""
+    return " ".join(command.split()), hook_argv(command)
+
+
+def parse_size(word: str) -> str:
+    """Return the name of a size. The blank before its unit may be left out, and small letters are the same."""
+    return next((size for size in SIZES if size.replace(" ", "") == word.replace(" ", "").upper()), word)
+
+
 def event_names(word: str) -> list[str]:
     """Parse names of events, separated by commas. Raises ArgumentTypeError."""
     names = list(dict.fromkeys(name for name in word.split(",") if name))
@@ -143,7 +185,13 @@ def bench(arguments: argparse.Namespace) -> int:
     before = read_saved(arguments.compare) if arguments.compare else None
     for name in filter(None, (arguments.output, arguments.save)):
         check_target(name)
-    limits = Limits(arguments.max_ratio, arguments.max_ms, arguments.max_p99_ms, arguments.max_instructions)
+    limits = Limits(
+        arguments.max_ratio,
+        arguments.max_ms,
+        arguments.max_p99_ms,
+        arguments.max_instructions,
+        arguments.max_regression,
+    )
     with (
         signals_as_exits(),
         temporary_folder(FOLDER_PREFIX) as folder,
@@ -153,6 +201,8 @@ def bench(arguments: argparse.Namespace) -> int:
         subjects = list(subjects_in(Path(folder), arguments, forms))
         if not subjects:
             raise UsageError("no case is left: --case, --machine and --size leave nothing")
+        if before is not None:
+            check_earlier_run(arguments, note_earlier_run(subjects, before), len(subjects))
         count_if_possible(subjects, bool(arguments.max_instructions), is_foreign=bool(arguments.hook))
         verdicts = measure_until_clear(subjects, arguments.rounds, limits, ATTEMPTS)
         facts = bench_facts([subject for subject in subjects if not subject.unanswered()], limits, verdicts)
@@ -168,7 +218,14 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     if arguments.against and arguments.against_command:
         raise UsageError("--against and --against-command: give one of them")
     if arguments.hook and (arguments.case or arguments.machine or arguments.against):
-        raise UsageError("--hook measures one command: leave out --case, --machine and --against")
+        raise UsageError("--hook measures other commands: leave out --case, --machine and --against")
+    if arguments.name and len(arguments.name) != len(arguments.hook or ()):
+        raise UsageError("give one --name for each --hook")
+    names = arguments.name or [command for command, _ in arguments.hook or ()]
+    if len({*names}) < len(names):
+        raise UsageError("two hooks have the same name: give each --hook a --name of its own")
+    if arguments.max_regression and not (arguments.compare or arguments.against or arguments.against_command):
+        raise UsageError("--max-regression compares: give --compare, --against or --against-command")
     if arguments.hook:
         Path.cwd()  # in which it runs: raises FileNotFoundError if it was removed
     if arguments.event and not arguments.hook:
@@ -233,17 +290,7 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
     foreign = arguments.against_command
     sizes = [arguments.size] if arguments.size else COMPARED
     if arguments.hook:
-        argv = arguments.hook
-        for number, name in enumerate(arguments.event or ["Stop"]):
-            case = Case("idle", name, WORKING, False, no_state, event=name)
-            project = BenchProject(folder / str(number), case, sizes[0])
-            # As in the user's own project, which is the current folder. What our hooks keep stays in the temporary one.
-            project.env.update(users_environment(), CLAUDE_PROJECT_DIR=str(Path.cwd()))
-            project.env["XDG_STATE_HOME"] = str(project.folder / ".local" / "state")
-            check_first_run(argv, project)
-            if foreign:
-                check_first_run(foreign, project)
-            yield Subject(name, sizes[0], "command", argv, project, foreign)
+        yield from commands_in(folder, arguments)
         return
     for number, case in enumerate(chosen_cases(arguments)):
         for size in sizes:
@@ -261,6 +308,45 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
                 elif their_client is not None:
                     other = their_argv(arguments.against, case.machine)
                 yield Subject(case.name, size, name, argv, project, other, bool(their_client))
+
+
+def commands_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Subject]:
+    """Yield the commands of --hook, each with each event and size, after a first run.
+
+    Prints how long all rounds take if that is longer than NOTICE_S.
+    """
+    names = arguments.name or [command for command, _ in arguments.hook]
+    argvs = [argv for _, argv in arguments.hook]
+    sizes = [arguments.size] if arguments.size else COMPARED_FOR_COMMANDS
+    milliseconds = 0.0
+    for number, (event, size) in enumerate(itertools.product(arguments.event or ["Stop"], sizes)):
+        case = Case("idle", event, WORKING, False, no_state, event=event)
+        for name, argv in zip(names, argvs, strict=True):
+            project = BenchProject(folder / f"{number}-{names.index(name)}", case, size)
+            # As in the user's own project, which is the current folder. What our hooks keep stays in the temporary one.
+            project.env.update(users_environment(), CLAUDE_PROJECT_DIR=str(Path.cwd()))
+            project.env["XDG_STATE_HOME"] = str(project.folder / ".local" / "state")
+            milliseconds += check_first_run(argv, project)
+            if arguments.against_command:
+                milliseconds += check_first_run(arguments.against_command, project)
+            yield Subject(f"{name}, {event}", size, "command", argv, project, arguments.against_command)
+    seconds = arguments.rounds * milliseconds / 1000
+    if seconds > NOTICE_S:
+        advice = "--rounds and --size make it shorter"
+        sys.stderr.write(f"tailhook: {arguments.rounds} rounds take about {seconds:.0f} s; {advice}\n")
+
+
+def check_earlier_run(arguments: argparse.Namespace, new: Sequence[Subject], count: int) -> None:
+    """Name the hooks that --max-regression cannot judge. Raises CommandError if there are no others.
+
+    new: the hooks that the file of --compare lacks.  count: of all hooks.
+    """
+    if not arguments.max_regression or arguments.against or arguments.against_command:
+        return
+    if len(new) == count:
+        raise CommandError(f"--max-regression: no hook of this run is in {arguments.compare}")
+    for subject in new:
+        sys.stderr.write(f"tailhook: {subject.title}: not in {plain(arguments.compare)}, so its change is not judged\n")
 
 
 def users_environment() -> dict[str, str]:
