@@ -104,7 +104,7 @@ class Sessions:
             plate["since"] = plate["updated_at"] = unix_ms(since)
             self.plates[path] = plate
             self.names.put(path, plate["project_path"])
-        self.removed: asyncio.Queue[str] = asyncio.Queue()
+        self.changed: asyncio.Queue[str] = asyncio.Queue()
 
     def describe(self, path: str) -> dict[str, Any]:
         """Return one of them as the daemon's JSON."""
@@ -117,11 +117,11 @@ class Sessions:
         return [self.describe(path) for path in self.plates]
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """Yield the statuses, all sessions, then those that are dismissed."""
+        """Yield the statuses, all sessions, then those that are hidden or shown."""
         yield "statuses", json.loads(encode(describe_statuses()))
         yield "plates", self.describe_all()
         while True:
-            yield "removed", {"session_id": await self.removed.get()}
+            yield "plate", self.describe(await self.changed.get())
 
     async def details(self, session_id: str) -> dict[str, Any]:
         """Return one of them with its events."""
@@ -138,13 +138,14 @@ class Sessions:
             for before, kind, tool, about, status in EVENTS
         ]
         events, periods = [describe_event(row) for row in rows], find_periods(rows)
-        found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, "last_message": QUESTION}))
+        more = {"asks": "", "last_message": QUESTION, "no_message": ""}
+        found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, **more}))
         return {**self.describe(session_id), **found}
 
-    async def dismiss(self, session_id: str) -> None:
-        """Remove one of them."""
-        del self.plates[session_id]
-        self.removed.put_nowait(session_id)
+    async def hide(self, session_id: str, hidden: bool) -> None:
+        """Hide one of them, or show it again."""
+        self.plates[session_id]["hidden_at"] = 1 if hidden else None
+        self.changed.put_nowait(session_id)
 
     async def wake(self) -> None:
         """Do nothing: there is no daemon to start."""
@@ -172,7 +173,7 @@ class LiveSessions(Sessions):
             plate["status"], plate["last_tool"], plate["todo_progress"], plate["error"] = status, tool, todo, None
             yield "plate", self.describe(path)
         while True:
-            yield "removed", {"session_id": await self.removed.get()}
+            yield "plate", self.describe(await self.changed.get())
 
 
 async def show(seconds: float) -> None:

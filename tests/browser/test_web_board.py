@@ -5,14 +5,13 @@ import os
 import re
 import time
 from collections import Counter
-from urllib.parse import quote
 
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support.browser import row
-from support.daemon import request, wait_until
+from support.daemon import request, spooled, wait_until
 from support.sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
 from tailhook.plates.display import FILTER_FIELDS
@@ -168,7 +167,7 @@ def test_closed_ones_are_shown_when_asked_for(daemon, board):
     daemon.post("tool_start", project_path="/over", tool_name="Bash", ts=1)
     daemon.post("session_end", project_path="/over", ts=2)
     expect(board.get_by_role("button", name="Closed 1")).to_have_attribute("aria-pressed", "false")
-    expect(board.get_by_text("All sessions are closed.")).to_be_visible()
+    expect(board.get_by_text("All sessions are closed or hidden.")).to_be_visible()
     board.get_by_role("button", name="Closed 1").click()
     expect(row(board, "over").locator(".status")).to_have_text("closed")
     expect(row(board, "over").locator(".tool")).to_have_text("")
@@ -225,27 +224,218 @@ def test_the_filter_takes_all_its_words(daemon, board, tmp_path):
 # ---- what the person does ----------------------------------------------------
 
 
-def test_a_plate_is_dismissed_by_its_button_and_by_its_key(daemon, board):
+def hidden(daemon):
+    """Return the ids of the hidden sessions."""
+    return {name for name, plate in daemon.plates().items() if plate["hidden"]}
+
+
+def test_a_plate_is_hidden_by_its_button_and_by_its_key_and_nothing_is_deleted(daemon, board):
     for name in ("one", "two"):
         daemon.post("stop", name, project_path=f"/{name}")
     expect(board.locator("#board li")).to_have_count(2)
     row(board, "one").hover()
-    board.get_by_role("button", name="Dismiss one").click()
+    board.get_by_role("button", name="Hide one").click()
     expect(row(board, "one")).to_have_count(0)
-    expect(board.locator("#said")).to_have_text("one dismissed")
+    expect(board.locator("#undo")).to_contain_text("Hidden: one")
     row(board, "two").locator(".open").focus()
     board.keyboard.press("d")
     expect(row(board, "two")).to_have_count(0)
-    assert daemon.plates() == {}
+    assert hidden(daemon) == {"one", "two"}
+    for name in ("one", "two"):
+        assert [event["event_type"] for event in daemon.ask("GET", f"/plates/{name}?events=9").json()["events"]] == [
+            "stop"
+        ]
 
 
-def test_a_plate_whose_name_is_not_a_path_is_dismissed_too(daemon, board):
+def test_what_was_hidden_last_is_shown_again_by_u_or_by_undo(daemon, board):
+    for name in ("one", "two"):
+        daemon.post("stop", name, project_path=f"/{name}")
+        row(board, name).locator(".open").focus()
+        board.keyboard.press("d")
+        expect(row(board, name)).to_have_count(0)
+    board.get_by_role("button", name="Undo").click()
+    expect(row(board, "two")).to_be_visible()
+    expect(board.locator("#undo")).to_contain_text("Hidden: one")
+    board.keyboard.press("u")
+    expect(row(board, "one")).to_be_visible()
+    expect(board.locator("#undo")).to_be_hidden()
+    assert hidden(daemon) == set()
+
+
+def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_closed_ones(daemon, board):
+    daemon.post("stop", "one", project_path="/one")
+    expect(row(board, "one")).to_be_visible()
+    board.clock.install()
+    row(board, "one").locator(".open").focus()
+    board.keyboard.press("d")
+    expect(board.locator("#undo")).to_be_visible()
+    board.clock.run_for(9_900)
+    expect(board.locator("#undo")).to_be_visible()
+    board.clock.run_for(200)
+    expect(board.locator("#undo")).to_be_hidden()
+    board.keyboard.press("u")
+    board.keyboard.press("c")
+    board.clock.run_for(100)
+    expect(row(board, "one").locator(".tool")).to_have_text("hidden")
+    row(board, "one").locator(".open").focus()
+    board.keyboard.press("d")
+    wait_until(lambda: hidden(daemon) == set())
+
+
+def test_a_hidden_plate_is_gone_from_every_board_until_its_next_prompt(daemon, open_board):
+    first, second = open_board(daemon), open_board(daemon)
+    daemon.post("permission_asked", "one", project_path="/one", tool_name="Bash")
+    for page in (first, second):
+        expect(row(page, "one")).to_be_visible()
+    row(first, "one").locator(".open").focus()
+    first.keyboard.press("d")
+    for page in (first, second):
+        expect(row(page, "one")).to_have_count(0)
+        expect(page).to_have_title("tailhook")
+    daemon.post("tool_call", "one", project_path="/one", tool_name="Bash")
+    daemon.post("prompt_submit", "one", project_path="/one")
+    for page in (first, second):
+        expect(row(page, "one")).to_be_visible()
+
+
+def test_enter_and_enter_opens_and_closes_the_details(daemon, board):
+    daemon.post("stop", "one", project_path="/one")
+    expect(row(board, "one")).to_be_visible()
+    board.keyboard.press("ArrowDown")
+    board.keyboard.press("Enter")
+    expect(board.locator("#details")).to_be_visible()
+    assert board.evaluate("document.activeElement.className") == "close"
+    board.keyboard.press("Enter")
+    expect(board.locator("#details")).to_be_hidden()
+    assert not daemon.plates()["one"]["hidden"]
+
+
+@pytest.mark.parametrize("button", [".dismiss", ".open"])
+def test_a_click_acts_on_the_row_that_was_under_the_pointer_when_it_was_pressed(daemon, open_board, button):
+    board, other = open_board(daemon), open_board(daemon)
+    for at, name in enumerate(("first", "second", "third"), 1):
+        daemon.post("permission_asked", name, project_path=f"/{name}", tool_name="Bash", ts=at)
+    expect(board.locator("#attention li")).to_have_count(3)
+    box = row(board, "second").locator(button).bounding_box()
+    board.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    board.mouse.down()
+    daemon.post("prompt_submit", "first", project_path="/first")  # the rows want to move up
+    expect(other.locator("#attention li")).to_have_count(2)
+    expect(board.locator("#said")).to_have_text("third: awaiting approval")
+    board.evaluate("() => new Promise((done) => setTimeout(done, 200))")
+    board.mouse.up()
+    if button == ".open":
+        expect(board.locator("#details-title")).to_have_text("second")
+    else:
+        expect(row(board, "second")).to_have_count(0)
+        assert hidden(daemon) == {"second"}
+    expect(board.locator("#running li")).to_have_count(1)
+    expect(row(board, "third")).to_be_visible()
+
+
+def test_a_path_is_cut_on_the_left(daemon, board):
+    """Its right end distinguishes projects."""
+    daemon.post("stop", "one", project_path="/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/near/one")
+    cell = row(board, "one").locator(".folder")
+    expect(cell).to_have_text("/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/near")
+    ends = cell.evaluate(
+        "cell => { const [whole, part] = [cell, cell.firstChild].map(one => one.getBoundingClientRect());"
+        " return [whole.right - part.right, whole.left - part.left]; }"
+    )
+    assert abs(ends[0]) < 2 < ends[1]
+
+
+# ---- many tabs, and a daemon that catches up ----------------------------------
+
+
+def test_eight_tabs_show_all_rows_and_stay_live(daemon, board):
+    daemon.post("stop", "one", project_path="/one")
+    pages = [board]
+    for _ in range(7):
+        page = board.context.new_page()
+        page.goto(daemon.base)
+        pages.append(page)
+    for page in pages:
+        expect(page.locator("#connection")).to_have_text("live")
+        expect(row(page, "one").locator(".status")).to_have_text("idle")
+    daemon.post("prompt_submit", "one", project_path="/one")
+    for page in pages:
+        expect(row(page, "one").locator(".status")).to_have_text("running")
+    assert daemon.ask("GET", "/status").json()["listeners"] == 1
+    row(pages[7], "one").locator(".open").focus()
+    pages[7].keyboard.press("Enter")
+    expect(pages[7].locator(".events li")).to_have_count(2)
+    for page in pages[:7]:
+        page.close()
+    daemon.post("stop", "one", project_path="/one")
+    expect(row(pages[7], "one").locator(".status")).to_have_text("idle")
+
+
+def test_tabs_with_secrets_of_their_own_share_a_stream_and_a_wrong_secret_gets_nothing(daemon, browser):
+    daemon.post("stop", "one", project_path="/one")
+    context = browser.new_context()
+    try:
+        pages = []
+        for secret in (daemon.secret, daemon.token, "wrong"):
+            page = context.new_page()
+            page.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{secret}')")
+            page.goto(daemon.base)
+            pages.append(page)
+        for page in pages[:2]:
+            expect(page.locator("#connection")).to_have_text("live")
+            expect(row(page, "one")).to_be_visible()
+        expect(pages[2].locator("#connection")).to_have_text("signed out")
+        expect(pages[2].locator("#away")).to_contain_text("This tab is not signed in any more")
+        assert pages[2].locator("#board li").count() == 0
+    finally:
+        context.close()
+
+
+def test_a_browser_without_shared_workers_is_live_too(daemon, browser):
+    daemon.post("stop", "one", project_path="/one")
+    context = browser.new_context()
+    try:
+        context.add_init_script(
+            f"delete globalThis.SharedWorker; sessionStorage.setItem('tailhook.secret', '{daemon.secret}')"
+        )
+        page = context.new_page()
+        page.goto(daemon.base)
+        expect(page.locator("#connection")).to_have_text("live")
+        expect(row(page, "one")).to_be_visible()
+    finally:
+        context.close()
+
+
+def test_the_board_shows_how_many_events_the_daemon_has_still_to_store(own, open_board):
+    own.start()
+    page = open_board(own)
+    page.evaluate(
+        "window.said = []; new MutationObserver(() => said.push(document.querySelector('#connection').textContent))"
+        ".observe(document.querySelector('#connection'), {childList: true, characterData: true, subtree: true})"
+    )
+    own.spool(*(spooled(number, f"s{number % 3}") for number in range(3000)))
+    expect(page.locator("#connection")).to_have_text(re.compile("^catching up: [0-9],[0-9]{3} events$"))
+    expect(page.locator("#connection")).to_have_text("live")
+    counts = [int(re.sub("[^0-9]", "", words)) for words in page.evaluate("said") if words.startswith("catching up")]
+    assert counts == sorted(counts, reverse=True)
+
+
+def test_a_plate_whose_name_is_not_a_path_is_hidden_too(daemon, board):
     name = "a/b?c=d#e %2F é"
     daemon.post("stop", name, project_path="/odd")
     row(board, "odd").locator(".open").focus()
     board.keyboard.press("d")
     expect(row(board, "odd")).to_have_count(0)
-    assert daemon.ask("GET", f"/plates/{quote(name, safe='')}").status_code == 404
+    assert hidden(daemon) == {name}
+
+
+def test_the_details_show_what_a_session_asks(daemon, board):
+    command = "terraform apply -auto-approve -var region=eu-central-1 -target module.network"
+    daemon.post("tool_start", "one", tool_name="Bash", tool_params={"command": command}, tool_use_id="a")
+    daemon.post("permission_asked", "one", tool_name="Bash", tool_params={"command": command})
+    row(board, "p").locator(".open").click()
+    expect(board.locator("#details dl")).to_contain_text(f"Asks{command}")
+    expect(board.locator(".message")).to_have_text("There is no message of the agent that can be read.")
 
 
 def test_it_is_used_by_keys_alone(daemon, board, tmp_path):
@@ -337,9 +527,9 @@ def test_open_details_follow_the_session(daemon, board):
     daemon.post("permission_asked", ts=2)
     expect(details.locator(".status .words")).to_have_text("awaiting approval")
     expect(details.locator(".events li")).to_have_count(2)
-    details.get_by_role("button", name="Dismiss").click()
+    details.get_by_role("button", name="Hide").click()
     expect(board.get_by_role("dialog")).to_have_count(0)
-    assert daemon.plates() == {}
+    assert hidden(daemon) == {"s"}
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)

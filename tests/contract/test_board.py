@@ -268,7 +268,7 @@ def test_a_filter_is_typed_kept_and_taken_back(own_daemon):
         assert person.app.focused is person.app.list
 
     sit(play)
-    assert set(own_daemon.plates()) == {"working", "resting", "failing", "over"}
+    assert hidden(own_daemon) == {"asking"}
 
 
 def test_letters_in_the_filter_are_not_keys(own_daemon):
@@ -283,17 +283,84 @@ def test_letters_in_the_filter_are_not_keys(own_daemon):
     assert len(own_daemon.plates()) == 5
 
 
-def test_d_dismisses_the_chosen_session(own_daemon):
+def hidden(daemon):
+    """Return the ids of the hidden sessions."""
+    return {name for name, plate in daemon.plates().items() if plate["hidden"]}
+
+
+def test_d_hides_the_chosen_session_and_u_shows_it_again(own_daemon):
+    populate(own_daemon)
+    before = own_daemon.plates()
+
+    async def play(person):
+        await person.sees("shop")
+        await person.press("down", "d")
+        await person.misses("529")
+        await person.sees("Hidden: mail", "u: undo")
+        assert person.chosen == "working"
+        assert hidden(own_daemon) == {"failing"}
+        await person.press("u")
+        await person.sees("529")
+        await person.misses("u: undo")
+        assert own_daemon.plates() == before
+        await person.press("u")  # there is nothing more to undo
+
+    sit(play)
+    assert own_daemon.plates() == before
+
+
+def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_and_d(own_daemon):
+    populate(own_daemon)
+    own_daemon.post("session_end", "working", ts=9)
+
+    async def play(person):
+        now = person.app.now()
+        person.app.now = lambda: now
+        await person.sees("shop")
+        await person.press("down", "d")
+        await person.misses("529")
+        now += 10.5
+        await person.press("u")
+        await person.rests()
+        assert hidden(own_daemon) == {"failing"}
+        await person.press("c", "end")
+        await person.sees("mail", "hidden")
+        await person.until(lambda: "hidden" in person.seen)
+        while person.chosen != "failing":
+            await person.press("up")
+        await person.press("d")
+        await person.until(lambda: hidden(own_daemon) == set())
+
+    sit(play)
+
+
+def test_a_hidden_session_comes_back_with_its_next_prompt(own_daemon):
     populate(own_daemon)
 
     async def play(person):
         await person.sees("shop")
         await person.press("down", "d")
-        await person.misses("mail")
-        assert person.chosen == "working"
+        await person.misses("529")
+        own_daemon.post("prompt_submit", "failing", project_path="/home/ada/mail")
+        await person.sees("Running 2")
 
     sit(play)
-    assert set(own_daemon.plates()) == {"asking", "working", "resting", "over"}
+
+
+def test_the_row_under_the_pointer_when_it_was_pressed_is_the_one_that_is_selected(own_daemon):
+    populate(own_daemon)
+
+    async def play(person):
+        await person.sees("shop", "mail")
+        line = next(at for at, words in enumerate(person.seen.splitlines()) if "mail" in words)
+        where = {"offset": (10, line)}
+        await person.pilot.mouse_down(**where)
+        own_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
+        await person.sees("Needs attention 1")
+        await person.pilot.mouse_up(**where)
+        assert person.chosen == "failing"
+
+    sit(play)
 
 
 def test_a_dismissal_that_cannot_be_done_is_reported(own_daemon):
@@ -313,7 +380,7 @@ def test_c_shows_the_closed_ones_and_hides_them(own_daemon):
     own_daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
 
     async def play(person):
-        await person.sees("All sessions are closed. Press c to see them.")
+        await person.sees("All sessions are closed or hidden. Press c to see them.")
         await person.press("c")
         await person.sees("legacy", "· closed", "closed too")
         assert "Bash" not in person.seen
@@ -327,7 +394,7 @@ def test_the_question_mark_explains_the_keys(own_daemon):
     async def play(person):
         await person.sees("live")
         await person.press("question_mark")
-        await person.sees("choose a session", "dismiss the session", "awaiting approval")
+        await person.sees("choose a session", "hide the session", "awaiting approval")
         await person.press("question_mark")
         await person.until(lambda: not isinstance(person.app.screen, HelpScreen))
 

@@ -37,7 +37,7 @@ def board(monkeypatch):
         pytest.param((80, 16), ["slash", "c", "h"], ["search"], id="filtered"),
         pytest.param((104, 40), ["enter"], ["Two coupons"], id="details"),
         pytest.param((40, 30), ["enter"], ["Two coupons"], id="details_narrow"),
-        pytest.param((80, 30), ["question_mark"], ["dismiss"], id="help"),
+        pytest.param((80, 30), ["question_mark"], ["hide the session"], id="help"),
     ],
 )
 def test_the_screen_is_as_it_was(snap_compare, board, size, keys, words):

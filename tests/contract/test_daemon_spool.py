@@ -49,7 +49,13 @@ def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
         own.post(kind, session, ts=now - ago * 1000, project_path=f"/p/{session}")
     own.post("tool_call", "late", ts=now - 60_000, git_branch="main", project_path="/p/late")  # fills a field
     own.post("stop", "ahead", ts=now + 3_600_000, project_path="/p/ahead")
-    listed = tailhook("plates", "list", env=own.env, cwd=own.home).stdout.splitlines()
+    own.post("stop", "away", ts=now - 10_000, project_path="/p/away")
+    tailhook("plates", "dismiss", "away", env=own.env, cwd=own.home)
+    head, *listed, hidden = tailhook("plates", "list", env=own.env, cwd=own.home).stdout.splitlines()
+    assert head.split() == ["STATUS", "AGE", "PROJECT", "BRANCH", "TOOL", "TO", "DO", "SESSION"]
+    assert len({line.index("/p/") for line in [*listed, hidden]} | {head.index("PROJECT")}) == 1
+    assert [line.rindex(line.split()[-1]) for line in listed] == [head.index("SESSION")] * 4
+    assert hidden.split()[2:] == ["/p/away", "hidden", "away"]
     assert [line.split()[-1] for line in listed] == ["first", "late", "ahead", "busy"]
     ages = [line.split()[1] for line in listed]
     assert ages[0] == "2h"

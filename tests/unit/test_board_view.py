@@ -85,7 +85,7 @@ def test_every_name_of_a_field_is_the_same_in_the_database_the_answers_and_the_b
     sent = described()
     assert shared <= set(Plate.__annotations__)
     assert set(sent) == set(read_plate(sent)) == set(PlateOut.__annotations__)
-    details = read_details({**sent, "events": [], "periods": [], "last_message": None})
+    details = read_details({**sent, "asks": "", "events": [], "periods": [], "last_message": None, "no_message": ""})
     assert set(details) == set(DetailsOut.__annotations__)
     assert set(describe_event(event_row())) == set(EventOut.__annotations__)
     assert [set(period) for period in find_periods([event_row(status="idle")])] == [set(PeriodOut.__annotations__)]

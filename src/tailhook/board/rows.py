@@ -15,6 +15,7 @@ from tailhook.board.view import (
     Bar,
     Piece,
     format_age,
+    is_on_board,
     lay_out_bars,
     list_labels,
     plate_age,
@@ -96,7 +97,7 @@ def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
 
 def style_of_name(plate: PlateOut) -> str:
     """Return the style of a project's name."""
-    return "dim" if plate["status"] is Status.CLOSED else "bold"
+    return "bold" if is_on_board(plate) else "dim"
 
 
 def style_of_detail(plate: PlateOut) -> str:
@@ -142,7 +143,9 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
     text.append(f" for {plate_age(details, now)}" if details["status"] is not Status.RUNNING else "", DIM)
     lines = (
         ("error", details["error"], TONE_COLOURS["error"]),
+        ("asks", details["asks"], TONE_COLOURS["attention"]),
         ("project", details["project_path"], "bold"),
+        ("folder", details["folder"], ""),
         ("branch", details["git_branch"], BRANCH),
         ("tool", details["last_tool"], TOOL),
         ("todo", details["todo_progress"], ""),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
@@ -11,6 +12,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import Footer, Static
+from textual.widgets._footer import FooterKey
 
 from tailhook.board import rows
 from tailhook.board.source import Source
@@ -28,9 +30,29 @@ HELP = (
     ("Esc", "clear the filter; back from the details"),
     ("?", "this help"),
     ("q", "quit"),
-    ("d", "dismiss the session: it is removed until its next event"),
-    ("c", "show or hide closed sessions"),
+    ("d", "hide the session until its next prompt; show a hidden one"),
+    ("u", "undo that, within 10 seconds"),
+    ("c", "show closed and hidden sessions, or leave them out"),
 )
+
+
+class WholeFooter(Footer):
+    """The keys that fit into the line. The last ones are left out, and none is cut."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the keys from the left."""
+        left = self.app.size.width - 2
+        for key in super().compose():
+            if isinstance(key, FooterKey):
+                left -= cell_len(f"{key.key_display} {key.description}")
+                if left < 0:
+                    return
+                left -= 1  # the gap
+            yield key
+
+    def on_resize(self) -> None:
+        """Choose the keys again."""
+        self.call_after_refresh(self.recompose)
 
 
 class Timeline(Widget):
@@ -82,7 +104,7 @@ class DetailsScreen(Screen[None]):
             yield self.words
             yield Static("Events", classes="heading")
             yield self.events
-        yield Footer(compact=True)
+        yield WholeFooter(compact=True)
 
     def on_mount(self) -> None:
         """Start to check for changes."""
@@ -108,7 +130,7 @@ class DetailsScreen(Screen[None]):
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
         self.events.update(rows.draw_events(self.details["events"]))
-        self.words.update(Text(self.details["last_message"] or "None yet."))
+        self.words.update(Text(self.details["last_message"] or self.details["no_message"]))
         self.show()
 
     def show(self) -> None:

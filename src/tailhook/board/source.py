@@ -31,8 +31,8 @@ class Source(Protocol):
         """Return one plate with its events. Raises TailhookError."""
         ...
 
-    async def dismiss(self, session_id: str) -> None:
-        """Remove a plate. Raises TailhookError."""
+    async def hide(self, session_id: str, hidden: bool) -> None:
+        """Hide a plate until its next prompt, or show it again. Raises TailhookError."""
         ...
 
     async def wake(self) -> None:
@@ -64,9 +64,9 @@ class DaemonSource:
         found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
 
-    async def dismiss(self, session_id: str) -> None:
+    async def hide(self, session_id: str, hidden: bool) -> None:
         """See Source."""
-        await asyncio.to_thread(client.request, "DELETE", f"/plates/{quote(session_id)}")
+        await asyncio.to_thread(client.request, "PATCH", f"/plates/{quote(session_id)}", json={"hidden": hidden})
 
     async def wake(self) -> None:
         """See Source."""

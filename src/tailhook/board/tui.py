@@ -18,22 +18,22 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widgets import Footer, Input, Static
+from textual.widgets import Input, Static
 
 from tailhook.board import rows
 from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM, TONE_COLOURS
-from tailhook.board.screens import DetailsScreen, HelpScreen
+from tailhook.board.screens import DetailsScreen, HelpScreen, WholeFooter
 from tailhook.board.source import Source
-from tailhook.board.view import read_plate, read_statuses, select_plates, started_waiting
+from tailhook.board.view import is_on_board, read_plate, read_statuses, select_plates, started_waiting
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
-from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError, VersionError
 from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut, StatusesOut
 
 REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
+UNDO_S = 10.0  # in which a hidden session can be shown again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
 EMPTY = """
@@ -91,6 +91,7 @@ class PlateList(ScrollView, can_focus=True):
         self.tops: list[int] = []  # the first line of each plate
         self.plate_height = 1  # lines
         self.at = 0  # the index of the selected plate
+        self.aims = False  # whether the pointer was pressed on a plate
         self.hint = ""
 
     @property
@@ -141,15 +142,19 @@ class PlateList(ScrollView, can_focus=True):
         if self.chosen:
             self.post_message(self.Opened(self.chosen))
 
-    def on_click(self, event: events.Click) -> None:
-        """Select a plate. A second click opens its details."""
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Select the plate under the pointer: it may move before the button is released."""
         where = event.get_content_offset(self)
         line = where.y + self.scroll_offset.y if where else len(self.lines)
-        if line < len(self.lines) and self.lines[line].plate >= 0:
+        self.aims = line < len(self.lines) and self.lines[line].plate >= 0
+        if self.aims:
             self.at = self.lines[line].plate
             self.refresh()
-            if event.chain == 2:
-                self.action_open()
+
+    def on_click(self, event: events.Click) -> None:
+        """Open the details of the selected plate at a second click."""
+        if self.aims and event.chain == 2:
+            self.action_open()
 
     def reveal(self) -> None:
         """Scroll to the selected plate; if it is the first one, to the heading above it."""
@@ -211,7 +216,8 @@ class Board(App[None]):
         Binding("slash", "filter", "filter"),
         Binding("question_mark", "help", "help"),
         Binding("q", "quit", "quit"),
-        Binding("d", "dismiss", "dismiss"),
+        Binding("d", "dismiss", "hide"),
+        Binding("u", "undo", "undo", show=False),
         Binding("c", "closed", "closed"),
         Binding("escape", "clear", "no filter", show=False),
     ]
@@ -245,6 +251,10 @@ class Board(App[None]):
         self.failure: TailhookError | None = None  # why it ended by itself
         self.known = False  # whether all plates have been received once
         self.closed = False
+        self.backlog = 0  # events that the daemon has still to store
+        self.undoable: list[
+            tuple[str, float]
+        ] = []  # hidden sessions, each with the time until which that can be undone
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
@@ -258,7 +268,7 @@ class Board(App[None]):
         yield self.first_line
         yield self.list
         yield self.filter
-        yield Footer(compact=True)
+        yield WholeFooter(compact=True)
 
     def on_mount(self) -> None:
         """Start to follow the daemon."""
@@ -303,7 +313,9 @@ class Board(App[None]):
             before, self.plates = self.plates, {}
             for plate in map(read_plate, fields):
                 self.put(plate, before.get(plate["session_id"]))
-            self.known = True
+            self.known, self.backlog = True, 0
+        elif name == "catching_up":
+            self.backlog = fields["events"]
         elif name == "plate":
             plate = read_plate(fields)
             self.put(plate, self.plates.get(plate["session_id"]))
@@ -359,20 +371,24 @@ class Board(App[None]):
         plates = select_plates(self.plates.values(), wanted, self.closed)
         hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
         if self.plates and not wanted:
-            hint = "\nAll sessions are closed. Press c to see them.\n"
+            hint = "\nAll sessions are closed or hidden. Press c to see them.\n"
         self.list.show(plates, hint)
         self.first_line.update(self.summary())
 
     def summary(self) -> Text:
         """Return the first line: the number of sessions in each group, and whether the daemon answers."""
         width = self.size.width - 2
-        if self.connected:
+        if self.connected and self.backlog:
+            state = Text(
+                f"catching up: {self.backlog:,} event{'s' if self.backlog > 1 else ''}", TONE_COLOURS["attention"]
+            )
+        elif self.connected:
             state = Text.assemble(("● ", TONE_COLOURS["running"]), ("live", DIM))
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
             state = Text("✗ no answer from the daemon, reconnecting …", TONE_COLOURS["error"])
-        groups = [plate["group"] for plate in self.plates.values() if plate["status"] is not Status.CLOSED]
+        groups = [plate["group"] for plate in self.plates.values() if is_on_board(plate)]
         left = Text("tailhook  " if width > 60 else "", "bold")
         for group in self.statuses["groups"]:
             count = groups.count(group["id"])
@@ -393,7 +409,7 @@ class Board(App[None]):
         """Return whether a key works now: the keys of the list do not work on the other screens."""
         if action == "filter" and isinstance(self.focused, FilterField):
             return False
-        return len(self.screen_stack) == 1 or action not in ("filter", "dismiss", "closed", "clear")
+        return len(self.screen_stack) == 1 or action not in ("filter", "dismiss", "undo", "closed", "clear")
 
     def action_help(self) -> None:
         """Show the keys."""
@@ -406,14 +422,30 @@ class Board(App[None]):
 
     @work
     async def action_dismiss(self) -> None:
-        """Remove the selected plate."""
+        """Hide the selected plate, or show it again if it is hidden. Nothing is deleted."""
         plate = self.list.chosen
-        if plate is None:
+        if plate is None or not await self.hide(plate, not plate["hidden"]) or plate["hidden"]:
             return
+        self.undoable.append((plate["session_id"], self.now() + UNDO_S))
+        self.notify("u: undo", title=f"Hidden: {plate['name']}", timeout=UNDO_S, markup=False)
+
+    @work
+    async def action_undo(self) -> None:
+        """Show the session again that was hidden last, if that was a short time ago."""
+        session_id, until = self.undoable.pop() if self.undoable else ("", 0.0)
+        plate = self.plates.get(session_id)
+        if plate and self.now() <= until:
+            self.clear_notifications()
+            await self.hide(plate, False)
+
+    async def hide(self, plate: PlateOut, hidden: bool) -> bool:
+        """Hide a plate or show it. Returns whether the daemon did that."""
         try:
-            await self.source.dismiss(plate["session_id"])
+            await self.source.hide(plate["session_id"], hidden)
         except TailhookError as error:
             self.notify(f"{plate['name']} stays: {error}", severity="warning", markup=False)
+            return False
+        return True
 
     def action_filter(self) -> None:
         """Open the input field of the filter."""

@@ -46,12 +46,17 @@ def select_plates(plates: Iterable[PlateOut], wanted: str = "", closed: bool = F
     """Return the plates to show, in the daemon's order.
 
     wanted: words that each must occur in a plate.
-    closed: whether closed sessions are shown.
+    closed: whether closed and hidden sessions are shown.
     """
     words = wanted.lower().split()
-    found = [plate for plate in plates if closed or plate["status"] is not Status.CLOSED]
+    found = [plate for plate in plates if closed or is_on_board(plate)]
     matching = [plate for plate in found if all(word in plate["search"] for word in words)]
     return sorted(matching, key=lambda plate: plate["rank"])
+
+
+def is_on_board(plate: PlateOut) -> bool:
+    """Return whether a board shows the plate without being asked for closed and hidden ones."""
+    return plate["status"] is not Status.CLOSED and not plate["hidden"]
 
 
 def started_waiting(before: PlateOut | None, after: PlateOut) -> bool:

@@ -36,6 +36,8 @@ def board(arguments: argparse.Namespace) -> None:
     if arguments.notify:
         alerts.append(make_notifier())
     client.ensure_daemon()
+    if not sys.stderr.isatty():
+        sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # Textual 8.2 draws on stderr
     app = Board(DaemonSource(), alerts=alerts)
     app.run()
     if app.failure:

@@ -1,4 +1,4 @@
-"""`tailhook plates`: runs the daemon, and lists and removes its plates."""
+"""`tailhook plates`: runs the daemon, and lists and hides its plates."""
 
 import argparse
 import os
@@ -29,19 +29,19 @@ from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from tailhook.plates.options import DaemonOptions
 
 ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
+LIST_COLUMNS = ("STATUS", "AGE", "PROJECT", "BRANCH", "TOOL", "TO DO", "SESSION")
 MAX_RETENTION_DAYS = 36_500
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
 def add(commands: Commands) -> None:
     """Declare the commands."""
-    actions = group(
-        commands, "plates", "run the daemon of the boards; list and remove sessions", "tailhook plates list"
-    )
+    actions = group(commands, "plates", "run the daemon of the boards; list and hide sessions", "tailhook plates list")
     parser = command(actions, "serve", serve, "run the daemon and its web board", "tailhook plates serve --port 7890")
     parser.add_argument(
         "--port", type=parse_port, default=7890, metavar="N", help="the port of the web board (default: 7890)"
@@ -74,7 +74,13 @@ def add(commands: Commands) -> None:
     parser = command(actions, "list", list_plates, "print every session's status", "tailhook plates list --json")
     add_json(parser)
 
-    parser = command(actions, "dismiss", dismiss, "remove a session from the boards", "tailhook plates dismiss 0b9c")
+    parser = command(
+        actions,
+        "dismiss",
+        dismiss,
+        "hide a session from the boards until its next prompt",
+        "tailhook plates dismiss 0b9c",
+    )
     parser.add_argument("session_id", metavar="SESSION", help="a session id, or its first characters")
 
     parser = command(
@@ -215,20 +221,34 @@ def list_plates(arguments: argparse.Namespace) -> None:
         return
     from tailhook.board.view import plate_age, read_plate, select_plates
     from tailhook.plates.client import check_running_version
+    from tailhook.terminal import count_cells
 
     check_running_version()
     if not plates:
         print_lines("No sessions.")
     now = time.time()
-    for plate in select_plates(map(read_plate, plates), closed=True):
-        status = coloured(f"{plate['status'].value:<18}", ANSI_COLOURS[plate["tone"]])
-        what = " ".join(filter(None, (plate["git_branch"], plate["last_tool"], plate["todo_progress"])))
-        age, session = plate_age(plate, now), plain(plate["session_id"])
-        print_lines(f"{status}{age:>4}  {plate['project_path']}  {what}  {session}")
+    shown = select_plates(map(read_plate, plates), closed=True)
+    rows = [
+        (
+            plate["status"].value,
+            plate_age(plate, now),
+            plate["project_path"],
+            plate["git_branch"] or "",
+            ("hidden" if plate["hidden"] else plate["last_tool"]) or "",
+            plate["todo_progress"] or "",
+            plain(plate["session_id"]),
+        )
+        for plate in shown
+    ]
+    widths = [max(map(count_cells, column)) for column in zip(LIST_COLUMNS, *rows, strict=True)]
+    for number, row in enumerate([LIST_COLUMNS, *rows] if rows else []):
+        status, *others = (cell + " " * (width - count_cells(cell)) for cell, width in zip(row, widths, strict=True))
+        colour = ANSI_COLOURS[shown[number - 1]["tone"] if number else "muted"]
+        print_lines("  ".join([coloured(status, colour), *others]).rstrip())
 
 
 def dismiss(arguments: argparse.Namespace) -> None:
-    """Remove one plate."""
+    """Hide one plate until its next prompt."""
     ids = [plate["session_id"] for plate in request_daemon("GET", "/plates")]
     wanted = arguments.session_id
     found = [name for name in ids if name == wanted] or [name for name in ids if name.startswith(wanted)]
@@ -236,15 +256,18 @@ def dismiss(arguments: argparse.Namespace) -> None:
         count = f"{len(found)} session ids begin" if found else "no session id begins"
         advice = "Exactly one must. To see them:  tailhook plates list"
         raise CommandError(f"{count} with {plain(wanted)}. {advice}")
-    request_daemon("DELETE", f"/plates/{quote(found[0])}")
-    print_lines(f"Dismissed {plain(found[0])}.")
+    request_daemon("PATCH", f"/plates/{quote(found[0])}", json={"hidden": True})
+    print_lines(
+        f"Hid {plain(found[0])} until its next prompt. Nothing is deleted.",
+        "To see it on a board, press c. To show it again, press d there.",
+    )
 
 
-def request_daemon(method: str, path: str) -> "list[dict[str, str]]":
+def request_daemon(method: str, path: str, **options: "Any") -> "list[dict[str, str]]":
     """Send a request to the daemon and return its answer."""
     try:
         from tailhook.plates.client import request
     except ImportError as error:
         raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
-    answer: list[dict[str, str]] = request(method, path)
+    answer: list[dict[str, str]] = request(method, path, **options)
     return answer

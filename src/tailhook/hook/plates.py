@@ -1,6 +1,7 @@
 """The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-It reports only what a board needs: a tool's file or the first characters of its command, and the number of to-dos.
+It reports only what a board needs: a tool's file or the first characters of its command or question, and the number of
+to-dos.
 """
 
 import posix
@@ -146,11 +147,19 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
     for name in ("file_path", "notebook_path"):
         if path := get_text(given, name):
             return {"file_path": path[-MAX_REPORTED_CHARS:]}
-    if command := get_text(given, "command"):
-        from tailhook.machines.quoting import plain_words
+    for name, text in (("command", get_text(given, "command")), ("question", first_question(given))):
+        if text:
+            from tailhook.machines.quoting import plain_words
 
-        return {"command": plain_words(command, MAX_REPORTED_CHARS)}
+            return {name: plain_words(text, MAX_REPORTED_CHARS)}
     return None
+
+
+def first_question(given: "dict[str, Any]") -> str:
+    """Return the first question of AskUserQuestion's input, or ""."""
+    questions = given.get("questions")
+    first = questions[0] if isinstance(questions, list) and questions else None
+    return get_text(first, "question") if isinstance(first, dict) else ""
 
 
 def error_of(payload: "Payload") -> str:

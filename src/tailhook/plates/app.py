@@ -18,8 +18,9 @@ from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import EventKind, Status
+from tailhook.plates.changes import asked_of
 from tailhook.plates.db import Database
-from tailhook.plates.display import ProjectNames, describe_event, describe_plate, describe_statuses, encode
+from tailhook.plates.display import NO_MESSAGE, ProjectNames, describe_event, describe_plate, describe_statuses, encode
 from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
 from tailhook.plates.health import last_words
 from tailhook.plates.inbox import Inbox
@@ -286,9 +287,11 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
         can_read = events and plate["owner"] == inbox.id
         return {
             **hub.describe(plate),
+            "asks": asked_of(plate),
             "events": [describe_event(row) for row in rows],
             "periods": find_periods(rows),
             "last_message": last_words(plate["transcript_path"] or "") if can_read else None,
+            "no_message": NO_MESSAGE,
         }
 
     @router.patch("/plates/{session_id:path}", responses=missing)

@@ -43,6 +43,7 @@ STATUSES = {
 }
 FILTER_FIELDS = "project, branch, status, tool, host, user or session"  # what `search_text` returns
 EVENT_WORDS: dict[str, str] = {EventKind.TOOL_START.value: "tool starts", EventKind.TOOL_CALL.value: "tool ends"}
+NO_MESSAGE = "There is no message of the agent that can be read."
 MAX_RANK_NAME_CHARS = 100
 
 
@@ -67,7 +68,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "symbol": status["symbol"],
         "status_words": status["words"],
         "tone": status["tone"],
-        "detail": "" if status["status"] is Status.CLOSED else plate["error"] or plate["last_tool"] or "",
+        "detail": detail_of(plate),
         "hidden": plate["hidden_at"] is not None,
         "search": search_text(plate),
     }
@@ -106,6 +107,13 @@ def describe_statuses() -> StatusesOut:
 def encode(answer: object) -> str:
     """Return an answer, such as a PlateOut, as JSON."""
     return json.dumps(answer, default=lambda status: status.value)
+
+
+def detail_of(plate: Plate) -> str:
+    """Return the error or the last tool of a plate, unless it is closed or hidden."""
+    if plate["hidden_at"] is not None:
+        return "hidden"
+    return "" if plate["status"] == Status.CLOSED.value else plate["error"] or plate["last_tool"] or ""
 
 
 def group_of(plate: Plate) -> BoardGroup:

@@ -52,7 +52,7 @@ class PlateOut(PlateFields):
     group: the group of the board that it stands in.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
-    detail: the error, or the last tool; "" for a closed session.
+    detail: the error, or the last tool; "" for a closed session, "hidden" for a hidden one.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: what a filter searches, in small letters. Every word of the filter must occur in it.
     """
@@ -117,11 +117,17 @@ class PeriodOut(TypedDict):
 
 
 class DetailsOut(PlateOut):
-    """A session, its last events (oldest first), its timeline, and the agent's last message."""
+    """A session, its last events (oldest first), its timeline, and the agent's last message.
 
+    asks: the question, command or file for which it waits; "" if it waits for nothing, or the host does not send it.
+    no_message: what the boards show in place of a last message that is null.
+    """
+
+    asks: str
     events: list[EventOut]
     periods: list[PeriodOut]
     last_message: str | None
+    no_message: str
 
 
 class GroupOut(TypedDict):

@@ -189,8 +189,8 @@ class Report(BaseModel):
 
 
 def find_subject(params: dict[str, Any]) -> str:
-    """Return what a tool works on, from its input: a command or a file, or "" if it has neither."""
-    return str(params.get("command") or params.get("file_path") or "")
+    """Return what a tool works on, from its input: a command, a file or a question, or "" if it has none of them."""
+    return str(params.get("command") or params.get("file_path") or params.get("question") or "")
 
 
 def todo_progress_of(params: dict[str, Any]) -> str | None:

@@ -3,44 +3,49 @@
 import { alert, options } from "./alerts.js";
 import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
+import { apply } from "./stream.js";
 import { clean, line, make, matches, parentFolder, span } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
 const AGE_INTERVAL_MS = 5000; // between two updates of all ages
+const UNDO_MS = 10_000; // in which a hidden session can be shown again with one key
 
 const plates = new Map(); // by session id
 const sections = new Map(); // the elements of the groups, by the group's id
 const rows = new Map(); // the elements of the plates that are shown, by session id
 let known = false; // whether all plates have been received once
 let withClosed = false;
+let undoable = []; // what was hidden within the last UNDO_MS: { id, name }
 let drawing = 0;
 
 // ---- the daemon's events ----
 
 const EVENTS = {
+  statuses: showStatuses,
   plates: (all) => {
     connected();
     const ids = new Set(all.map((plate) => plate.session_id));
     for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
     all.forEach(store);
     known = true;
-    if (sections.size) drawSoon();
-    else loadStatuses().catch(() => {}); // the next connection tries again
+    drawSoon();
   },
   plate: store,
-  names: (renamed) => {
-    for (const [id, name] of Object.entries(renamed)) {
-      const plate = plates.get(id);
-      if (plate) plates.set(id, { ...plate, name });
-    }
-    drawSoon();
-  },
-  removed: ({ session_id }) => {
-    plates.delete(session_id);
-    drawSoon();
+  names: (data) => applyAndDraw("names", data),
+  removed: (data) => applyAndDraw("removed", data),
+  catching_up: ({ events }) => {
+    if (events) setConnection("wait", `catching up: ${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`);
+    else setConnection("live", "live");
   },
 };
+
+function applyAndDraw(name, data) {
+  apply(plates, name, data);
+  drawSoon();
+}
+
+const isOnBoard = (plate) => plate.status !== "closed" && !plate.hidden;
 
 const needsAttention = (plate) => plate.group === "attention";
 
@@ -87,7 +92,7 @@ function setConnection(state, words) {
 function drawSoon() {
   drawing ||= setTimeout(() => {
     drawing = 0;
-    drawAll();
+    if (!isPressed) drawAll(); // otherwise the release draws
   }, DRAW_DELAY_MS);
 }
 
@@ -95,7 +100,7 @@ function drawAll() {
   if (!sections.size) return; // they are drawn when they have come
   const filter = $("#filter").value.trim();
   const all = [...plates.values()];
-  const shown = all.filter((plate) => (withClosed || plate.status !== "closed") && matches(plate, filter));
+  const shown = all.filter((plate) => (withClosed || isOnBoard(plate)) && matches(plate, filter));
   shown.sort((a, b) => (a.rank < b.rank ? -1 : 1));
   const focused = document.activeElement?.closest?.("#board li");
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
@@ -129,11 +134,12 @@ function rowOf(plate) {
     const open = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
     open.append(...["sign", "status", "project", "folder", "branch", "tool", "todo", "age"].map(cell));
     open.querySelector(".sign").setAttribute("aria-hidden", "true");
+    open.querySelector(".folder").append(make("bdi", { dir: "ltr" })); // it is cut on the left, and read from the left
     const gone = make("button", { type: "button", class: "dismiss" }, "✕");
     row = make("li", {}, open, gone);
     row.dataset.id = plate.session_id;
     open.addEventListener("click", () => openDetails(plates.get(row.dataset.id)));
-    gone.addEventListener("click", () => dismiss(row.dataset.id));
+    gone.addEventListener("click", () => toggleHidden(row.dataset.id));
     rows.set(plate.session_id, row);
   }
   if (row.plate !== plate) fill(row, plate);
@@ -149,15 +155,17 @@ function fill(row, plate) {
   };
   row.dataset.status = plate.status;
   row.dataset.tone = plate.tone;
+  row.toggleAttribute("data-hidden", plate.hidden);
   put("sign", plate.symbol);
   put("status", plate.status_words);
   put("project", name);
-  put("folder", parentFolder(plate.project_path));
+  put("folder bdi", parentFolder(plate.project_path));
   put("branch", line(plate.git_branch));
   put("tool", line(plate.detail));
   put("todo", line(plate.todo_progress, 20));
   put("age", age(plate));
-  row.querySelector(".dismiss").setAttribute("aria-label", `Dismiss ${name}`);
+  row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
+  put("dismiss", plate.hidden ? "↺" : "✕");
 }
 
 const age = (plate) => span(Date.now() - Date.parse(plate.since));
@@ -173,15 +181,14 @@ function drawAges() {
 function drawCounts(all) {
   const waiting = all.filter(needsAttention).length;
   document.title = waiting ? `(${waiting}) tailhook` : "tailhook";
-  const closed = all.filter((plate) => plate.status === "closed").length;
-  $("#closed .count").textContent = closed || "";
+  $("#closed .count").textContent = all.filter((plate) => !isOnBoard(plate)).length || "";
 }
 
 function drawEmpty(total, shown, filter) {
   const words = filter
     ? `No session matches “${clean(filter, 100)}”.`
     : total
-      ? "All sessions are closed."
+      ? "All sessions are closed or hidden."
       : "No sessions yet. A session appears here with its next event, once its hooks are installed:  tailhook install --with plates";
   $("#empty").hidden = !known || shown > 0;
   $("#empty").textContent = words;
@@ -193,18 +200,53 @@ function announce(words) {
   $("#said").textContent = words;
 }
 
-async function dismiss(id) {
-  const name = line(plates.get(id)?.name);
-  try {
-    const answer = await ask(`/plates/${encodeURIComponent(id)}`, { method: "DELETE" });
-    if (!answer.ok && answer.status !== 404) throw new Error((await answer.json()).error);
-    plates.delete(id);
-    if ($("#details").open && shownDetails() === id) $("#details").close();
-    announce(`${name} dismissed`);
-    drawSoon();
-  } catch (error) {
-    announce(`${name} could not be dismissed: ${error.message}`);
+// Hide a session until its next prompt, or show a hidden one again. Nothing is deleted.
+async function toggleHidden(id) {
+  const plate = plates.get(id);
+  if (!plate) return;
+  const name = line(plate.name);
+  if (!(await hide(id, !plate.hidden))) return;
+  if ($("#details").open && shownDetails() === id) $("#details").close();
+  undoable = undoable.filter((one) => one.id !== id);
+  if (!plate.hidden) {
+    const one = { id, name };
+    undoable.push(one);
+    setTimeout(() => forget(one), UNDO_MS);
   }
+  drawUndo();
+}
+
+// Ask the daemon to hide or show a session. Returns whether it did.
+async function hide(id, hidden) {
+  const headers = { "content-type": "application/json" };
+  try {
+    const answer = await ask(`/plates/${encodeURIComponent(id)}`, { method: "PATCH", headers, body: JSON.stringify({ hidden }) });
+    if (answer.status === 404) plates.delete(id);
+    else if (answer.ok) store(await answer.json());
+    else throw new Error((await answer.json()).error);
+    drawSoon();
+    return answer.ok;
+  } catch (error) {
+    announce(`${line(plates.get(id)?.name)} could not be ${hidden ? "hidden" : "shown"}: ${error.message}`);
+    return false;
+  }
+}
+
+function undo() {
+  const last = undoable.pop();
+  drawUndo();
+  if (last) hide(last.id, false);
+}
+
+function forget(one) {
+  undoable = undoable.filter((other) => other !== one);
+  drawUndo();
+}
+
+function drawUndo() {
+  const last = undoable.at(-1);
+  $("#undo").hidden = !last;
+  $("#undo p").textContent = last ? `Hidden: ${last.name}` : "";
 }
 
 function focusRow(at) {
@@ -230,6 +272,18 @@ function openHelp() {
   if (!$("#helping").open) $("#helping").showModal();
 }
 
+// Rows move while a person aims. So none moves between a press of the pointer and its release, and a click acts on the
+// row that was under the pointer when it was pressed.
+let isPressed = false;
+
+function release() {
+  isPressed = false;
+  drawSoon();
+}
+
+$("#board").addEventListener("pointerdown", () => (isPressed = true));
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => isPressed && release());
+
 const KEYS = {
   ArrowDown: () => move(1),
   ArrowUp: () => move(-1),
@@ -240,14 +294,15 @@ const KEYS = {
   "?": openHelp,
   d: () => {
     const row = document.activeElement?.closest?.("#board li");
-    if (row) dismiss(row.dataset.id);
+    if (row) toggleHidden(row.dataset.id);
   },
+  u: undo,
 };
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if ($("#details").open) {
-    if (event.key === "d") dismiss(shownDetails());
+    if (event.key === "d") toggleHidden(shownDetails());
     return;
   }
   if ($("#helping").open) return;
@@ -272,16 +327,14 @@ document.addEventListener("keydown", (event) => {
 $("#filter").addEventListener("input", drawAll);
 $("#closed").addEventListener("click", toggleClosed);
 $("#help").addEventListener("click", openHelp);
-$("#details .dismiss").addEventListener("click", () => dismiss(shownDetails()));
+$("#details .dismiss").addEventListener("click", () => toggleHidden(shownDetails()));
+$("#undo button").addEventListener("click", undo);
 for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 // Make the sections of the groups, and fill in the help what the daemon knows: once.
-async function loadStatuses() {
-  const answer = await ask("/statuses");
-  if (!answer.ok || sections.size) return;
-  const { groups, statuses, filter_fields } = await answer.json();
+function showStatuses({ groups, statuses, filter_fields }) {
   if (sections.size) return;
   for (const { id, title } of groups) {
     const heading = make("h2", { id: `${id}-title` }, `${title} `, make("span", { class: "count" }));

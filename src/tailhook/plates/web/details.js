@@ -12,6 +12,7 @@ const DRAW_INTERVAL_MS = 1000; // between two drawings of the timeline
 const dialog = document.getElementById("details");
 const part = (selector) => dialog.querySelector(selector);
 let shown = null; // the plate
+let asks = ""; // what it waits for
 let events = [];
 let periods = [];
 let soon = 0;
@@ -22,6 +23,7 @@ export const shownDetails = () => shown?.session_id;
 export function openDetails(plate) {
   if (!plate) return;
   shown = plate;
+  asks = "";
   events = [];
   periods = [];
   part(".message").textContent = "";
@@ -53,7 +55,9 @@ async function load() {
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
     periods = found.periods;
-    part(".message").textContent = clean(found.last_message) || "The last message could not be read.";
+    part(".message").textContent = clean(found.last_message) || found.no_message;
+    asks = found.asks;
+    drawPlate();
     drawEvents();
     drawTimeline();
   } catch (error) {
@@ -63,13 +67,16 @@ async function load() {
 
 function drawPlate() {
   part("#details-title").textContent = line(shown.name);
+  part(".dismiss").textContent = shown.hidden ? "Show" : "Hide";
   const status = part(".status");
   status.dataset.tone = shown.tone;
   const sign = make("span", { class: "sign", "aria-hidden": "true" }, shown.symbol);
   status.replaceChildren(sign, make("span", { class: "words" }, shown.status_words));
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
   const facts = [
+    ["Asks", asks],
     ["Project", shown.project_path],
+    ["Folder", shown.folder],
     ["Branch", shown.git_branch],
     ["Tool", shown.last_tool],
     ["To do", shown.todo_progress && `${shown.todo_progress} done`],
