@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.steps import counted_lines
 
 from tailhook.machines import commands, shell
 from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS, ShellLine, parse_command, runs
@@ -188,24 +189,6 @@ def test_a_command_that_is_too_long_or_too_deep_counts_if_it_names_the_program()
 # ---- how much is read ------------------------------------------------------------
 
 
-def counted_lines(action):
-    """Return how many lines of the two modules an action executes."""
-    files, count = {commands.__file__, shell.__file__}, 0
-
-    def trace(frame, event, _):
-        nonlocal count
-        count += event == "line"
-        return trace if frame.f_code.co_filename in files else None
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        action()
-    finally:
-        sys.settrace(before)
-    return count
-
-
 LONG = {
     "env -S": ("env", " -S a", " pytest"),
     "what looks like arithmetic": ("echo pytest", " $(( '(' ) )", ""),
@@ -233,7 +216,7 @@ def test_a_command_that_is_twice_as_long_takes_twice_as_many_steps(name):
     head, part, tail = LONG[name]
 
     def steps(count):
-        return counted_lines(lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]))
+        return counted_lines(lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]), commands, shell)
 
     assert steps(2000) < 2.5 * steps(1000)
 

@@ -1,5 +1,6 @@
 """The gate machine: its page row by row, its rules, and its patterns of files."""
 
+import itertools
 import json
 from pathlib import Path
 from random import Random
@@ -7,10 +8,13 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.steps import counted_lines
 
+from tailhook.machines import gate
 from tailhook.machines.gate import (
     MAX_NAMED,
     MAX_PATTERNS,
+    MAX_PATTERNS_COST,
     MAX_RULES,
     Edit,
     Facts,
@@ -286,6 +290,65 @@ def test_an_edit_without_a_pattern_s_mark_does_not_match(pattern, path):
 def test_a_hundred_names_of_files_are_a_hundred_patterns():
     (rule,) = parse_rules([{"edited": [f"f{number}" for number in range(MAX_PATTERNS)], "ran": "x"}])
     assert rule.concerns(Edit("f99/a", "e"))
+
+
+HOSTILE = {
+    "braces that are not closed": [["{" * 1000] * 100],
+    "the same in each rule": [["{" * 1000] * 100] * 50,
+    "braces of many words": [["{" + "," * 900 + "}"] * 100] * 50,
+    "braces in braces": [["{," * 333 + "}" * 333]] * 50,
+    "braces behind braces": [["{a,b}" * 200]] * 50,
+    "stars": [["*a" * 400 + "b"] * 60] * 50,
+    "folders": [["**/" * 300 + "f"] * 60] * 50,
+    "patterns that begin alike": [[f"x{number}*" for number in range(100)]] * 50,
+    "names of folders": [[f"x{number}" for number in range(100)]] * 50,
+    "patterns that cannot match": [["!a"] * 100_000] * 50,
+    "commands": [["*.x"]] * 50,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_patterns_of_a_clone_cost_no_more_than_their_bound(name):
+    rules = [{"edited": edited, "ran": "a " * 99} for edited in HOSTILE[name]]
+    edits = [Edit(f"src/x{number}/{'a' * 200}", str(number)) for number in range(1000)]
+    assert counted_lines(lambda: decide(Facts(parse_rules(rules), edits)), gate) < 250_000
+
+
+def test_of_rules_whose_patterns_are_too_long_the_first_ones_count_and_the_others_are_reported():
+    rules = [{"edited": [f"{number}{'x' * 900}" for number in range(10)], "ran": "x"}] * 3
+    assert len(parse_rules(rules)) == 1
+    complaints = list(check_config({"rules": rules}))
+    assert len(complaints) == 2
+    assert f"longer than {MAX_PATTERNS_COST} characters" in complaints[0]
+
+
+def test_each_edit_of_a_long_session_is_compared_with_usual_rules():
+    edits = [Edit(f"src/f{number}.txt", str(number)) for number in range(1000)]
+    rules = [Rule([f"a{number}/**", f"*.x{number}", f"lib{number}"], "x") for number in range(10)]
+    assert decide(Facts(rules, [*edits, Edit("src/lib7/b", "e")])).outcome == "block"
+
+
+@given(st.text("{},ab", max_size=40))
+def test_braces_are_expanded_as_bash_does_it(pattern):
+    """The words of braces in their order; braces without a comma of their own, or that are not closed, are letters."""
+
+    def expanded(text):
+        for start, letter in enumerate(text):
+            depth, cuts = 0, [start]
+            for at in range(start, len(text) if letter == "{" else start):
+                depth += (text[at] == "{") - (text[at] == "}")
+                if (text[at] == "," and depth == 1) or not depth:
+                    cuts.append(at)
+                if not depth:
+                    break
+            if len(cuts) > 2 and not depth:
+                words = [text[a + 1 : b] for a, b in itertools.pairwise(cuts)]
+                return [one for word in words for one in expanded(f"{text[:start]}{word}{text[cuts[-1] + 1 :]}")]
+        return [text]
+
+    wanted = expanded(pattern)
+    found = expand_braces(pattern)
+    assert found == wanted or (len(wanted) > MAX_PATTERNS and len(found) == MAX_PATTERNS + 1)
 
 
 @given(st.text("ab*?/", max_size=12), st.text("ab/", max_size=12))

@@ -28,6 +28,9 @@ MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program c
 MAX_NOTICES = 20  # commands for which the end of a background task is looked for
 MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id in which the task's end is described
 MAX_SEEN_BYTES = 1000  # of an input that is remembered
+MAX_MARKS = 50  # of patterns that are looked for in an input before it is decoded
+MAX_EDITS = 1000  # that are compared with the rules; older ones do not count
+MAX_PATH_CHARS = 4096  # of an edited file; no system takes a longer path
 MAX_FOLDERS = 200  # that are compared with the project's by more than their paths
 
 
@@ -70,10 +73,13 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
         folders, programs, seen = ProjectFolders(event), Programs(rules), set()
-        marks = [b"\\", *(pattern.mark() for rule in rules for pattern in rule.patterns)]
+        marks = [b"\\", *{pattern.mark() for rule in rules for pattern in rule.patterns}]
+        if len(marks) > MAX_MARKS:
+            marks = [b""]
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
+        edits = 0
         unsearched = None  # where the lines end whose commands of a person have not been yielded; None: the file's end
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
@@ -87,9 +93,11 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
                 if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
                     continue
                 yield command
-            elif failed is None or not (path := text_member(given, "file_path") or text_member(given, "notebook_path")):
+            elif failed is None or not (path := edited_path(given)):
                 continue
             else:
+                if (edits := edits + 1) > MAX_EDITS:
+                    return
                 yield from filter(None, map(programs.relevant, typed_commands(fd, offset, unsearched)))
                 unsearched = offset
                 paths = folders.paths_of(path)
@@ -129,6 +137,32 @@ def contains_any(given: bytes, marks: "Sequence[bytes]") -> bool:
         if mark in given:
             return True
     return False
+
+
+def edited_path(given: bytes) -> str:
+    """Return the path of the file that an editing tool's input names, "" if there is none or it is too long."""
+    path = (
+        only_text_member(given, b"file_path") or text_member(given, "file_path") or text_member(given, "notebook_path")
+    )
+    return path if len(path) <= MAX_PATH_CHARS else ""
+
+
+def only_text_member(given: bytes, key: bytes) -> str:
+    """Return a string of a compact JSON object without decoding the others, "" if that cannot be done.
+
+    In JSON, a quote behind { or , that is followed by the key, a quote and a colon begins a key: in a string it would
+    be escaped. If the key occurs once more, the object must be decoded.
+    """
+    mark = b'"%s":"' % key
+    at = given.find(mark)
+    if at <= 0 or given[at - 1] not in b"{," or given.find(mark, at + len(mark)) >= 0:
+        return ""
+    start = at + len(mark)
+    end = given.find(b'"', start)
+    text = given[start:end]
+    if end < 0 or b"\\" in text:
+        return ""
+    return text.decode("utf-8", "replace")
 
 
 def text_member(given: bytes, key: str) -> str:

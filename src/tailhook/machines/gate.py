@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MAX_RULES = 50  # more are left out
 MAX_PATTERNS = 100  # of a rule, after its braces are expanded
 MAX_PATTERN_CHARS = 1000
+MAX_PATTERNS_COST = 1 << 15  # of the patterns of all rules, in characters: as written, and with their braces expanded
+PATTERN_COST = 30  # of one pattern, in characters that are read in the same time
+MAX_COMPARED = 1 << 15  # letters of patterns that are compared with paths for one stop, or steps as costly
 MAX_NAMED = 5  # rules that a reason names
 
 
@@ -30,17 +33,36 @@ class Rule:
 
     __slots__ = ("command", "patterns", "ran")
 
-    def __init__(self, edited: "Sequence[object]", ran: str) -> None:
-        """edited: patterns, in which braces count. Raises ValueError with the reason if the rule is not valid."""
+    def __init__(self, edited: "Sequence[object]", ran: str, budget: Budget | None = None) -> None:
+        """Raises ValueError with the reason if the rule is not valid.
+
+        edited: patterns, in which braces count.
+        budget: for the patterns of all rules.
+        """
+        budget = budget or Budget(MAX_PATTERNS_COST)
         self.ran = parse_command(ran)
         self.command = ran.strip()
-        self.patterns = [Pattern(text) for value in edited if isinstance(value, str) for text in expand_pattern(value)]
+        self.patterns: list[Pattern] = []
+        for value in edited:
+            if not isinstance(value, str):
+                continue
+            texts = expand_pattern(value) if budget.spend(PATTERN_COST + len(value)) else []
+            if not budget.spend(sum(map(len, texts)) + PATTERN_COST * len(texts)):
+                raise ValueError(
+                    f"with the rules before it, its patterns are longer than {MAX_PATTERNS_COST} characters"
+                )
+            self.patterns += map(Pattern, texts)
+            if len(self.patterns) > MAX_PATTERNS:
+                break
         if not 0 < len(self.patterns) <= MAX_PATTERNS:
             raise ValueError(f'"edited" does not hold 1 to {MAX_PATTERNS} patterns that can match')
 
-    def concerns(self, edit: "Edit") -> bool:
-        """Return whether the rule is about the edited file."""
-        return any(pattern.matches(path) for pattern in self.patterns for path in edit.paths)
+    def concerns(self, edit: "Edit", budget: Budget | None = None) -> bool:
+        """Return whether the rule is about the edited file. Beyond the budget of a stop, it is not."""
+        budget = budget or Budget(MAX_COMPARED)
+        if not budget.spend(len(self.patterns) * len(edit.paths)):
+            return False
+        return any(pattern.matches(path, budget) for pattern in self.patterns for path in edit.paths)
 
 
 class Pattern:
@@ -69,13 +91,34 @@ class Pattern:
         is_below = self.text.endswith("/**") and not any(letter in folder for letter in "*?[]")
         return (folder if is_below else f'{self.tail}"').encode("utf-8", "surrogatepass")
 
-    def matches(self, path: str) -> bool:
-        """Return whether a path matches, or a folder that it is in."""
+    def matches(self, path: str, budget: Budget) -> bool:
+        """Return whether a path matches, or a folder that it is in. Beyond the budget, it does not."""
         if not path.startswith(self.head):
             return False
-        if path.endswith(self.tail) and matches_path(self.text, path):
+        if path.endswith(self.tail) and matches_path(self.text, path, budget):
             return True
-        return bool(self.below) and f"{self.tail}/" in path and matches_path(self.below, path)
+        return bool(self.below) and f"{self.tail}/" in path and matches_path(self.below, path, budget)
+
+
+class QuickLook:
+    """What a path must end with, or have in it, to match a pattern of some rules: most paths do not."""
+
+    __slots__ = ("cost", "folders", "tails")
+
+    def __init__(self, rules: "Iterable[Rule]") -> None:
+        patterns = [pattern for rule in rules for pattern in rule.patterns]
+        self.tails = tuple({pattern.tail for pattern in patterns})
+        self.folders = {f"{pattern.tail}/" for pattern in patterns if pattern.below}
+        self.cost = 2 + len(self.tails) // 16 + len(self.folders) // 4
+
+    def may_concern(self, edit: "Edit", budget: Budget) -> bool:
+        """Return whether a rule could be about the edited file."""
+        for path in edit.paths:
+            if not budget.spend(self.cost):
+                return False
+            if path.endswith(self.tails) or any(folder in path for folder in self.folders):
+                return True
+        return False
 
 
 class Edit:
@@ -158,10 +201,13 @@ def block_id(edit: Edit, rule: Rule) -> str:
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
     """Return the rules whose newest edit is newer than the newest run of their command, each with that edit."""
-    budget, waiting, missing = Budget(MAX_READ_CHARS), list(rules), []
+    budget, compared, waiting, missing = Budget(MAX_READ_CHARS), Budget(MAX_COMPARED), list(rules), []
+    quick = QuickLook(waiting)
     for happening in happened:
         if isinstance(happening, Edit):
-            decided = [rule for rule in waiting if rule.concerns(happening)]
+            if not quick.may_concern(happening, compared):
+                continue
+            decided = [rule for rule in waiting if rule.concerns(happening, compared)]
             missing += [(rule, happening) for rule in decided]
         else:
             line = ShellLine(happening, budget)
@@ -170,22 +216,26 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "lis
             waiting = [rule for rule in waiting if rule not in decided]
             if not waiting:
                 break
+            quick = QuickLook(waiting)
     return missing
 
 
 def parse_rules(values: "Sequence[Mapping[str, Any]]") -> list[Rule]:
     """Return the valid rules of the configuration; of more than MAX_RULES, the first ones."""
-    rules = []
+    rules, budget = [], Budget(MAX_PATTERNS_COST)
     for value in values[:MAX_RULES]:
         try:
-            rules.append(parse_rule(value))
+            rules.append(parse_rule(value, budget))
         except ValueError:
             pass  # `check_config` reports it
     return rules
 
 
-def parse_rule(value: object) -> Rule:
-    """Return one rule of the configuration. Raises ValueError with the reason if it is not valid."""
+def parse_rule(value: object, budget: Budget) -> Rule:
+    """Return one rule of the configuration. Raises ValueError with the reason if it is not valid.
+
+    budget: for the patterns of all rules.
+    """
     if not isinstance(value, dict):
         raise ValueError("it is not an object")
     edited, ran = value.get("edited"), value.get("ran")
@@ -193,7 +243,7 @@ def parse_rule(value: object) -> Rule:
         raise ValueError('"edited" is not a list of patterns')
     if not isinstance(ran, str) or not ran.strip():
         raise ValueError('"ran" is not a command')
-    return Rule(edited, ran)
+    return Rule(edited, ran, budget)
 
 
 def check_config(values: "Mapping[str, Any]") -> "Iterator[str]":
@@ -201,12 +251,13 @@ def check_config(values: "Mapping[str, Any]") -> "Iterator[str]":
     rules = values.get("rules")
     if not isinstance(rules, list):
         return
+    budget = Budget(MAX_PATTERNS_COST)
     for number, value in enumerate(rules, 1):
         if number > MAX_RULES:
             yield f"gate.rules has {len(rules)} rules, but only the first {MAX_RULES} count"
             return
         try:
-            parse_rule(value)
+            parse_rule(value, budget)
         except ValueError as error:
             yield f"rule {number} of gate.rules is not valid: {error}"
             continue
@@ -263,66 +314,88 @@ def expand_braces(pattern: str) -> list[str]:
     >>> expand_braces("*.{ts,js{,x}}"), expand_braces("{a}")
     (['*.ts', '*.js', '*.jsx'], ['{a}'])
     """
-    todo, done = [pattern], list[str]()
-    while todo and len(done) + len(todo) <= MAX_PATTERNS:
-        first = todo.pop(0)
-        choices = first_choices(first)
-        if choices is None:
-            done.append(first)
-        else:
-            start, end, words = choices
-            todo[:0] = [f"{first[:start]}{word}{first[end:]}" for word in words]
-    return [*done, *todo]
+    return expand_part(pattern, 0, len(pattern), find_choices(pattern)) if "{" in pattern else [pattern]
 
 
-def first_choices(pattern: str) -> "tuple[int, int, list[str]] | None":
-    """Return where the first braces with a comma begin and end, and the words between their commas."""
-    start = pattern.find("{")
-    while start >= 0:
-        depth, words, word_start = 0, [], start + 1
-        for at in range(start, len(pattern)):
-            letter = pattern[at]
-            depth += (letter == "{") - (letter == "}")
-            if (letter == "," and depth == 1) or not depth:
-                words.append(pattern[word_start:at])
-                word_start = at + 1
-            if not depth:
-                if len(words) > 1:
-                    return start, at + 1, words
-                break
-        start = pattern.find("{", start + 1)
-    return None
+def find_choices(pattern: str) -> "dict[int, list[int]]":
+    """Return where the words in braces end, at commas and at the closing brace, by the index of the opening brace.
+
+    Braces that are not closed, or have no comma of their own, are left out.
+    """
+    found, opened = {}, list[tuple[int, list[int]]]()
+    for at, letter in enumerate(pattern):
+        if letter == "{":
+            opened.append((at, []))
+        elif letter == "," and opened:
+            opened[-1][1].append(at)
+        elif letter == "}" and opened:
+            start, ends = opened.pop()
+            if ends:
+                found[start] = [*ends, at]
+    return found
 
 
-def matches_path(pattern: str, path: str) -> bool:
+def expand_part(pattern: str, start: int, end: int, choices: "Mapping[int, Sequence[int]]") -> list[str]:
+    """Return the patterns that a part of a pattern stands for, at most MAX_PATTERNS + 1.
+
+    choices: what `find_choices` returns for the whole pattern.
+    """
+    done, kept, at = [""], start, start
+    while at < end:
+        at = pattern.find("{", at, end)
+        if at < 0:
+            break
+        if at not in choices:
+            at += 1
+            continue
+        words, first = list[str](), at + 1
+        for last in choices[at]:
+            words += expand_part(pattern, first, last, choices)
+            if len(words) > MAX_PATTERNS:
+                return words[: MAX_PATTERNS + 1]  # more than a rule may have, so it does not matter which
+            first = last + 1
+        done = [f"{head}{pattern[kept:at]}{word}" for head in done for word in words][: MAX_PATTERNS + 1]
+        if len(done) > MAX_PATTERNS:
+            return done
+        kept = at = first
+    return [f"{head}{pattern[kept:end]}" for head in done]
+
+
+def matches_path(pattern: str, path: str, budget: Budget | None = None) -> bool:
     """Return whether a pattern matches a path: `*`, `?` and `[a-z]` within a name, `**` for any folders.
 
     A pattern without a slash is one of names in any folder, as in .gitignore. One with a slash is matched from the
     project's root. Only one that begins with a slash can match an absolute path.
 
+    budget: pays for each letter that is compared. Beyond it, nothing matches.
+
     >>> matches_path("*.py", "src/app.py"), matches_path("src/*.py", "src/a/b.py"), matches_path("src/**", "src/a/b")
     (True, False, True)
     """
+    budget = budget or Budget(MAX_COMPARED)
     names = path.removeprefix("/").split("/")
+    budget.spend(len(names))
     if "/" not in pattern:
-        return matches_name(pattern, names[-1])
+        return matches_name(pattern, names[-1], budget)
     if path.startswith("/") and not pattern.startswith("/"):
         return False
-    return matches_names(pattern.removeprefix("/").split("/"), names)
+    return matches_names(pattern.removeprefix("/").split("/"), names, budget)
 
 
-def matches_names(patterns: "Sequence[str]", names: "Sequence[str]") -> bool:
+def matches_names(patterns: "Sequence[str]", names: "Sequence[str]", budget: Budget) -> bool:
     """Return whether the patterns match the names of a path, one each, but `**` any number of names."""
     reached = {0}  # numbers of names that the patterns so far can match
     for pattern in patterns:
+        if not reached or not budget.spend(len(reached)):
+            return False
         if pattern == "**":
-            reached = set(range(min(reached), len(names) + 1)) if reached else set()
+            reached = set(range(min(reached), len(names) + 1))
         else:
-            reached = {at + 1 for at in reached if at < len(names) and matches_name(pattern, names[at])}
+            reached = {at + 1 for at in reached if at < len(names) and matches_name(pattern, names[at], budget)}
     return len(names) in reached
 
 
-def matches_name(pattern: str, name: str) -> bool:
+def matches_name(pattern: str, name: str, budget: Budget) -> bool:
     """Return whether a pattern matches a whole name.
 
     `*` stands for any letters, `?` for one, and `[a-z]` or `[!a-z]` for one that is or is not among those.
@@ -331,8 +404,12 @@ def matches_name(pattern: str, name: str) -> bool:
     star, resume = -1, 0
     while place < len(name):
         end = class_end(pattern, at)
+        if not budget.spend(end - at):
+            return False
         if pattern[at : at + 1] == "*":
             star, resume, at = at, place, at + 1
+            if at == len(pattern):
+                return True
         elif at < len(pattern) and matches_letter(pattern[at:end], name[place]):
             at, place = end, place + 1
         elif star >= 0:
