@@ -101,22 +101,25 @@ class Pattern:
 
 
 class QuickLook:
-    """What a path must end with, or have in it, to match a pattern of some rules: most paths do not."""
+    """What a path must begin with, end with or have in it to match a pattern of some rules: most paths do not."""
 
-    __slots__ = ("cost", "folders", "tails")
+    __slots__ = ("cost", "folders", "heads", "tails")
 
     def __init__(self, rules: "Iterable[Rule]") -> None:
         patterns = [pattern for rule in rules for pattern in rule.patterns]
-        self.tails = tuple({pattern.tail for pattern in patterns})
+        self.heads = tuple({pattern.head for pattern in patterns if pattern.head and not pattern.tail})
+        self.tails = tuple({pattern.tail for pattern in patterns if pattern.tail or not pattern.head})
         self.folders = {f"{pattern.tail}/" for pattern in patterns if pattern.below}
-        self.cost = 2 + len(self.tails) // 16 + len(self.folders) // 4
+        self.cost = 2 + (len(self.heads) + len(self.tails)) // 16 + len(self.folders) // 4
 
     def may_concern(self, edit: "Edit", budget: Budget) -> bool:
         """Return whether a rule could be about the edited file."""
         for path in edit.paths:
             if not budget.spend(self.cost):
                 return False
-            if path.endswith(self.tails) or any(folder in path for folder in self.folders):
+            if path.startswith(self.heads) or path.endswith(self.tails):
+                return True
+            if any(folder in path for folder in self.folders):
                 return True
         return False
 
