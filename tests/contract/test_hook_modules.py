@@ -34,7 +34,13 @@ OWN_MODULES = {
     "ralph": {"tailhook.stores.frontmatter", "tailhook.stores.ralph"},
     "triage": {"tailhook.stores.jsonfile"},
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
-    "gate": {"tailhook.hook.config", "tailhook.machines.commands", "tailhook.machines.shell"},
+    "gate": {
+        "tailhook.hook.config",
+        "tailhook.machines.commands",
+        "tailhook.machines.exits",
+        "tailhook.machines.shell",
+        "tailhook.machines.shell_tree",
+    },
 }
 
 

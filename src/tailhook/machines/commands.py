@@ -4,39 +4,41 @@ Pure. What cannot be taken apart counts as a run if the program's name occurs in
 """
 
 from tailhook.machines import is_visible
-from tailhook.machines.shell import TEXT_COST, UNKNOWN, WORD_LETTERS, Budget, ShellReader, is_assignment
+from tailhook.machines.shell import (
+    LETTERS,
+    TEXT_COST,
+    UNKNOWN,
+    WORD_LETTERS,
+    Budget,
+    ShellReader,
+    SimpleCommand,
+    is_assignment,
+)
+from tailhook.machines.shell_tree import Unclear, tree_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tailhook.machines.shell import SimpleCommand
+    from tailhook.machines.shell_tree import Node
 
 MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
-MAX_READ_CHARS = 1 << 21  # of all commands that are taken apart for one stop; it takes 2 s at most
-COMMAND_COST = 4  # of looking at a simple command, in characters that are read in the same time
+MAX_STEPS = 100_000  # to take commands apart for one stop; 20 ms at most
+LOOK_COST = 20  # of looking at a simple command, in steps
 MAX_WANTED_CHARS = 200  # of a command to look for
 MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
 MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
 NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
 SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
-INTERPRETERS = (*SHELLS, "bun", "deno", "node", "perl", "php", "ruby")  # that run a script
+INTERPRETERS = (*SHELLS, ".", "bun", "deno", "node", "perl", "php", "ruby", "source")  # that run a script
 QUOTING = str.maketrans("", "", "\\'\"")
 
 # Programs that run a command: how many arguments of their own come before it, the options whose value is the next
 # word, and the options with which they run nothing.
 WRAPPERS: "dict[str, tuple[int, str, str]]" = {
     "bundle exec": (0, "", ""),
-    "bunx": (0, "-p --package", ""),
-    "caffeinate": (0, "-t -w", ""),
-    "catchsegv": (0, "", ""),
-    "chronic": (0, "", ""),
     "command": (0, "", "-v -V"),
     "conda run": (0, "-n --name -p --prefix --cwd", ""),
-    "cross-env": (0, "", ""),
-    "dbus-run-session": (0, "--config-file", ""),
-    "direnv exec": (1, "", ""),
-    "doas": (0, "-C -u", ""),
     "docker compose exec": (1, "-e --env --index -u --user -w --workdir", ""),
     "docker compose run": (1, "-e --env --entrypoint --name -l --label -p --publish -u --user -v --volume -w", ""),
     "docker-compose exec": (1, "-e --env --index -u --user -w --workdir", ""),
@@ -45,53 +47,40 @@ WRAPPERS: "dict[str, tuple[int, str, str]]" = {
     "docker run": (1, (
         "-e --env --env-file -h --hostname -l --label -m --memory --mount --name --network -p --publish --platform -u"
         " --user -v --volume -w --workdir"), ""),
-    "dotenv run": (0, "-f --file", ""),
     "env": (0, "-u -C --unset --chdir", ""),
     "exec": (0, "-a", ""),
     "flock": (1, "-E -w --conflict-exit-code --timeout", ""),
     "git bisect run": (0, "", ""),
+    "git submodule foreach": (0, "", ""),
     "hatch run": (0, "", ""),
-    "ionice": (0, "-c -n -p -P -u --class --classdata", "-p"),
     "kubectl exec": (1, "-c -n --container --namespace", ""),
-    "ltrace": (0, "-e -o", ""),
-    "mise exec": (0, "", ""),
     "nice": (0, "-n --adjustment", ""),
     "nohup": (0, "", ""),
     "npm exec": (0, "-p --package", ""),
     "npm x": (0, "-p --package", ""),
     "npx": (0, "-p --package", ""),
-    "op run": (0, "--env-file", ""),
-    "parallel": (0, "-j --jobs --joblog --results", ""),
     "pdm run": (0, "-p --project", ""),
-    "perf stat": (0, "-e -o -r", ""),
     "pipenv run": (0, "", ""),
-    "pixi run": (0, "-e --environment --manifest-path", ""),
     "pnpm dlx": (0, "--package", ""),
     "pnpm exec": (0, "", ""),
-    "podman exec": (1, "-e --env -u --user -w --workdir", ""),
+    "perf record": (0, "-e -o -F", ""),
+    "perf stat": (0, "-e -o -r", ""),
     "poetry run": (0, "", ""),
+    "runuser": (0, "-g -G -s -u --group --shell --user", ""),
     "rye run": (0, "-p --pyproject", ""),
-    "setarch": (1, "", ""),
     "setsid": (0, "", ""),
-    "stdbuf": (0, "-i -o -e --input --output --error", ""),
-    "strace": (0, "-e -o -p -s -u", ""),
     "sudo": (0, (
         "-C -D -g -h -p -R -r -T -t -U -u --chdir --chroot --close-from --command-timeout --group --host --prompt"
         " --role --type --user"), "-e -K -k -l -V -v --edit --list --validate"),
-    "systemd-run": (0, "-E -p -u --property --setenv --slice --unit", ""),
-    "taskset": (1, "", "-p"),
     "time": (0, "-f -o --format --output", ""),
     "timeout": (1, "-k -s --kill-after --signal", ""),
-    "unbuffer": (0, "", ""),
     "uv run": (0, (
         "-p -w --allow-insecure-host --cache-dir --config-file --directory --env-file --extra --group --index"
         " --index-url --no-extra --no-group --only-group --package --project --python --with --with-editable"
         " --with-requirements"), ""),
     "uv tool run": (0, "-p -w --from --python --with", ""),
     "uvx": (0, "-p -w --from --python --with", ""),
-    "valgrind": (0, "", ""),
     "xargs": (0, "-a -d -E -I -L -n -P -s --arg-file --delimiter --max-args --max-chars --max-lines --max-procs", ""),
-    "xvfb-run": (0, "-e -f -n -p -s -w --server-args --server-num", ""),
     "yarn": (0, "--cwd", ""),
     "yarn dlx": (0, "-p --package", ""),
     "yarn exec": (0, "", ""),
@@ -101,38 +90,96 @@ WRAPPERS: "dict[str, tuple[int, str, str]]" = {
 SUBCOMMANDS = {
     "bundle": "",
     "conda": "",
-    "direnv": "",
     "docker": "-c -H -l --config --context --host --log-level",
     "docker compose": "-f -p --env-file --file --profile --project-directory --project-name",
     "docker-compose": "-f -p --env-file --file --profile --project-directory --project-name",
-    "dotenv": "-f --file",
     "git": "-C -c --git-dir --work-tree",
     "git bisect": "",
+    "git submodule": "",
     "hatch": "-e --env -p --project",
     "kubectl": "-n --context --kubeconfig --namespace",
-    "mise": "-C --cd",
     "npm": "-C -w --prefix --workspace",
-    "op": "--account",
     "pdm": "-p --project",
     "perf": "",
     "pipenv": "",
-    "pixi": "",
     "pnpm": "-C -F --dir --filter",
-    "podman": "",
     "poetry": "-C -P --directory --project",
     "rye": "",
     "uv": "--cache-dir --config-file --directory --project",
     "uv tool": "",
     "yarn": "--cwd",
 }
+# Programs that take the same arguments as another one.
+ALIASES = {
+    "docker container": "docker",
+    "gtimeout": "timeout",
+    "mamba": "conda",
+    "micromamba": "conda",
+    "nerdctl": "docker",
+    "podman": "docker",
+    "podman-compose": "docker-compose",
+}
 # Programs that give a text to a shell: the options whose value that is.
 SHELL_OPTIONS = {
+    "docker": "--entrypoint",
     "flock": "-c --command",
+    "git": "-x --exec",
     "nix-shell": "--command --run",
+    "podman": "--entrypoint",
     "runuser": "-c --command",
     "script": "-c --command",
     "su": "-c --command",
+    "vagrant": "-c --command",
 }
+# Programs whose exit code does not depend on that of what they run, or not if they have one of the options, or only if
+# they have none: those behind "!".
+HIDE_EXIT = {
+    "at": "",
+    "batch": "",
+    "docker compose exec": "-d --detach",
+    "docker compose run": "-d --detach",
+    "docker-compose exec": "-d --detach",
+    "docker-compose run": "-d --detach",
+    "docker exec": "-d --detach",
+    "docker run": "-d --detach",
+    "fd": "",
+    "fdfind": "",
+    "find": "",
+    "git bisect run": "",
+    "screen": "",
+    "script": "! -e --return",
+    "sudo": "-b --background",
+    "systemd-run": "! -P -t --pipe --pty --scope --wait",
+    "tmux": "",
+    "trap": "",
+    "watch": "",
+}
+# Programs that do not run what is among their arguments; in the last row, subcommands of package managers. Any other
+# program that is not in these tables does.
+RUNS_NOTHING_TEXT = """
+(( [ [[ ag alias ack apk apropos apt apt-cache apt-get awk base64 basename bat bc bg brew builtin bzip2 cargo
+cat cd chgrp chmod chown cksum clear cmp column comm cp curl cut date dd declare delta df diff dig dirname dirs
+dnf du echo egrep emacs exa export eza false fg fgrep file fold free gawk gem getconf gh git glab go grep groups
+gunzip gzip hash head help hexdump history host hostname id info install jobs join jq kill killall less let ln
+local locate logger ls lsof man mapfile md5sum mkdir mkfifo mktemp more mv nano nl notify-send od open pacman
+paste patch pgrep ping pip pip3 pipx pkill popd port printenv printf ps pushd pwd read readarray readlink
+readonly realpath rg rm rmdir rsync scp sed seq set sftp sha1sum sha256sum shasum shift shopt shuf sleep snap
+sort split stat strings sum sync tac tail tar tee test touch tr tree true truncate type typeset ulimit umask
+unalias uname uniq unset unzip uptime vi vim wait wc wget whatis whereis which whoami xxd yes yq yum zcat zip
+zypper
+add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
+"""
+RUNS_NOTHING = frozenset(RUNS_NOTHING_TEXT.split())
+# Programs without a row above that run what is among their arguments, or a text.
+OTHER_RUNNERS = ("coverage", "eval", "fd", "fdfind", "find", "nix", "ssh", "trap", "watch")
+BUILTINS = ("command", "eval", "exec", "trap")  # of shells: another program cannot run them
+TEXT_RUNNERS = ("concurrently", "hyperfine", "parallel", "screen", "tmux", "watchexec")  # of arguments with blanks
+RUNNERS = frozenset(
+    [*SHELLS, *OTHER_RUNNERS, *ALIASES, *SHELL_OPTIONS, *SUBCOMMANDS, *(key for key in WRAPPERS if " " not in key)]
+)
+VERSIONED = ("bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")  # run PROGRAM@VERSION
+MAKES = ("gmake", "make")  # whose arguments are targets in any order
+MAKE_DRY_OPTIONS = "-n -q -t --dry-run --just-print --question --recon --touch"
 
 
 def parse_command(text: str) -> list[str]:
@@ -149,44 +196,14 @@ def parse_command(text: str) -> list[str]:
         raise ValueError("the command has control characters or more than one line")
     reader = ShellReader(text, Budget(MAX_WANTED_CHARS))
     reader.read()
-    words = [word for command in reader.commands for word in command.words]
+    command = reader.tokens[0] if len(reader.tokens) == 1 else None
+    words = command.words if isinstance(command, SimpleCommand) else []
     is_plain = reader.is_plain and not reader.is_unknown and not any(UNKNOWN in word for word in words)
-    if len(reader.commands) != 1 or not is_plain or "`" in text:
+    if not words or not is_plain or "`" in text:
         raise ValueError("it is not one simple command: no ; & | < > ( ) $ ` # or keywords of the shell outside quotes")
     if not words[0] or words[0] in NOT_PROGRAMS or is_assignment(words[0]):
         raise ValueError("the command does not begin with a program")
     return words
-
-
-def runs(line: str, wanted: "Sequence[str]") -> bool:
-    """Return whether a shell line runs a command that begins with the wanted words, whatever its options are.
-
-    >>> runs("cd app && FORCE=1 .venv/bin/pytest -q  # all of them", ["pytest"]), runs("echo pytest", ["pytest"])
-    (True, False)
-    """
-    return ShellLine(line, Budget(MAX_READ_CHARS)).runs(wanted)
-
-
-class ShellLine:
-    """A shell line. It is taken apart once, however many commands are looked for in it, and only if it names one.
-
-    budget: for this line and others. Beyond it, a line runs every program that it names.
-    """
-
-    __slots__ = ("budget", "reader", "text")
-
-    def __init__(self, text: str, budget: Budget) -> None:
-        self.text = text
-        self.budget = budget
-        self.reader: ShellReader | None = None
-
-    def runs(self, wanted: "Sequence[str]") -> bool:
-        """Return whether it runs a command that begins with the wanted words, or could."""
-        if not contains_name(self.text, program_name(wanted[0])):
-            return False
-        if self.reader is None:
-            self.reader = take_apart(self.text, self.budget)
-        return any_runs(self.reader, wanted, 0)
 
 
 def program_name(program: str) -> str:
@@ -202,47 +219,87 @@ def contains_name(line: str, name: str) -> bool:
     return ("\\" in line or "'" in line or '"' in line) and name in line.replace("\\\n", "").translate(QUOTING)
 
 
-def take_apart(text: str, budget: Budget) -> ShellReader:
-    """Return a reader that has read a shell text. It has not if the text is too long or the budget is spent."""
+def take_apart(text: str, budget: Budget) -> "Node":
+    """Return the tree of a shell text. Raises Unclear if it cannot be taken apart or takes too many steps."""
     reader = ShellReader(text, budget)
-    if len(text) > MAX_COMMAND_CHARS or not budget.spend(TEXT_COST + len(text)):
-        reader.is_unknown = True
-    else:
-        reader.read()
-    return reader
+    if len(text) > MAX_COMMAND_CHARS or not budget.spend(TEXT_COST + len(text) // LETTERS):
+        raise Unclear
+    reader.read()
+    if reader.is_unknown:
+        raise Unclear
+    return tree_of(reader.tokens)
 
 
-def any_runs(reader: ShellReader, wanted: "Sequence[str]", depth: int) -> bool:
-    """Return whether a text that was read runs the wanted command, or could not be taken apart.
+class Run:
+    """How a simple command runs the wanted one.
 
-    depth: of shells around it.
+    texts: shell texts that it runs, each behind the arguments that set the shell's options; none if it is the wanted
+        command, or runs it without a shell.
+    hidden_by: the program whose exit code does not depend on that of what it runs, "" if there is none.
     """
-    return reader.is_unknown or any(command_runs(command, wanted, depth, reader.budget) for command in reader.commands)
+
+    __slots__ = ("hidden_by", "texts")
+
+    def __init__(self, texts: "Sequence[tuple[Sequence[str], str]]", hidden_by: str) -> None:
+        self.texts = texts
+        self.hidden_by = hidden_by
 
 
-def command_runs(command: "SimpleCommand", wanted: "Sequence[str]", depth: int, budget: Budget) -> bool:
-    """Return whether a simple command, or a command in its arguments, is the wanted one, or could be."""
-    todo: list[Sequence[str]] = [command.words]
+class Question:
+    """Which command is looked for in a shell line, and what the answer may cost.
+
+    guesses: whether a program, or a text for a shell, that only the running shell knows is the wanted one.
+    met_unknown: whether there was one that was not taken for it.
+    """
+
+    __slots__ = ("budget", "guesses", "met_unknown", "name", "wanted")
+
+    def __init__(self, wanted: "Sequence[str]", budget: Budget) -> None:
+        self.wanted = wanted
+        self.name = program_name(wanted[0])
+        self.budget = budget
+        self.guesses = False
+        self.met_unknown = False
+
+
+def find_run(words: "Sequence[str]", stdin: str | None, question: Question) -> Run | None:
+    """Return how a simple command, or a command in its arguments, runs the wanted one; None if it does not.
+
+    A shell text is not taken apart here: it may turn out to run nothing.
+
+    Raises Unclear if that takes too many steps.
+    """
+    wanted = question.wanted
+    if stdin is None and not any(question.name in word or UNKNOWN in word or word.endswith("sh") for word in words):
+        return None  # no name, and no shell (all their names end so) whose text may be in a pipe
+    todo: list[tuple[Sequence[str], str]] = [(words, "")]
     for _ in range(MAX_WRAPPERS):
         if not todo:
-            return False
-        words = todo.pop()
-        if not words:
+            return None
+        inner, hidden_by = todo.pop()
+        if not inner:
             continue
-        if not budget.spend(COMMAND_COST + len(words)):
-            return True
-        if begins_with(words, wanted):
-            return True
-        if is_assignment(words[0]):
-            todo.append(words[1:])
+        if not question.budget.spend(LOOK_COST + len(inner)):
+            raise Unclear
+        if begins_with(inner, wanted):
+            return Run((), hidden_by)
+        if is_assignment(inner[0]):
+            todo.append((inner[1:], hidden_by))
             continue
-        if UNKNOWN in base_name(words[0]):
-            return True
-        for text in shell_texts(words, command.stdin):
-            if text is None or depth == MAX_SHELL_DEPTH or any_runs(take_apart(text, budget), wanted, depth + 1):
-                return True
-        todo += inner_commands(words, "/" in wanted[0])
-    return True
+        is_guess = UNKNOWN in base_name(inner[0])
+        hidden_by = hidden_by or hides_exit(inner)
+        texts = list(shell_texts(inner, stdin)) if inner is words or " " not in inner[0] else [((), " ".join(inner))]
+        named = [(options, text) for options, text in texts if text and contains_name(text, question.name)]
+        if named:
+            return Run(named, hidden_by)
+        if is_guess or any(text is None or UNKNOWN in text for _, text in texts):
+            if question.guesses:
+                return Run((), hidden_by)
+            question.met_unknown = True
+        todo += [(found, hidden_by) for found in inner_commands(inner, "/" in wanted[0])]
+        if is_guess or not is_known(inner):
+            todo.append((later_command(inner, wanted), hidden_by))
+    raise Unclear
 
 
 def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
@@ -252,6 +309,9 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
     shell knows may be any word.
     """
     if not is_program(words[0], wanted[0]):
+        return False
+    takes_targets = wanted[0] in MAKES
+    if takes_targets and any(has_option(word, MAKE_DRY_OPTIONS) for word in words):
         return False
     reached = {(1, False)}  # how many wanted words there were so far, and whether an option came last
     for word in words[1:]:
@@ -267,6 +327,8 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
                 following.add((count, False))
             elif UNKNOWN in word:
                 following.add((count + 1, False))
+            elif takes_targets:
+                following.add((count, False))
         if not following:
             return False
         reached = following
@@ -303,7 +365,8 @@ def path_of(word: str) -> str:
 
 def is_python(name: str) -> bool:
     """Return whether a program is a Python interpreter: python, python3.14, pypy3."""
-    return not name.removeprefix("python").removeprefix("pypy").strip("0123456789.") and name[:2] == "py"
+    version = name.removeprefix("python").removeprefix("pypy")
+    return name == "py" or (name[:2] == "py" and not version.strip("0123456789."))
 
 
 # ---- commands in the arguments of others --------------------------------------
@@ -326,7 +389,8 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
         return [words[words.index("-m") + 1 :]]
     if wants_path and (is_python(name) or name in INTERPRETERS):
         at = skip_options(words, 1, "-o -O -W -X --rcfile --init-file")
-        script = words[at] if at < len(words) else ""
+        is_read = name in SHELLS and any(has_option(word, "-n") for word in words[1:at])  # and not run
+        script = words[at] if at < len(words) and not is_read else ""
         return [[script if "/" in script else f"./{script}", *words[at + 1 :]]] if script else []
     return wrapped_commands(words, name)
 
@@ -334,29 +398,80 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
 def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
     """Return the commands that run according to a row of WRAPPERS: one, or two if a subcommand could be a command."""
     found: list[Sequence[str]] = []
+    key = ALIASES.get(key, key)
     at = 1
     while True:
         if key in WRAPPERS:
             own, valued, idle = WRAPPERS[key]
             end = skip_options(words, at, valued)
             if not any(has_option(word, idle) for word in words[at:end]):
+                if words[end : end + 1] == ["-"]:  # env -
+                    end += 1
                 at_command = end + own + (words[end + own : end + own + 1] == ["--"])
-                found.append(words[at_command:])
+                found.append(without_environment(key, words[at_command:]))
         if key not in SUBCOMMANDS:
             return found
         at = skip_options(words, at, SUBCOMMANDS[key])
         if at == len(words):
             return found
         key = f"{key} {words[at]}"
+        key = ALIASES.get(key, key)
         at += 1
 
 
-def skip_options(words: "Sequence[str]", at: int, valued: str) -> int:
+def without_environment(key: str, words: "Sequence[str]") -> "Sequence[str]":
+    """Return the words of a command without what names the version or environment of its program: `ruff@latest`."""
+    if not words:
+        return words
+    if key in VERSIONED:
+        return [words[0][:1] + words[0][1:].partition("@")[0], *words[1:]]
+    return [words[0].rpartition(":")[2], *words[1:]] if key == "hatch run" else words
+
+
+def is_known(words: "Sequence[str]") -> bool:
+    """Return whether the tables know what a program does with its arguments."""
+    name = base_name(words[0])
+    return name in RUNNERS or name in RUNS_NOTHING or name in INTERPRETERS or is_python(name)
+
+
+def later_command(words: "Sequence[str]", wanted: "Sequence[str]") -> "Sequence[str]":
+    """Return the arguments of an unknown program from the first one on that is the wanted program or runs one.
+
+    Returns none if there is none, or if a program that runs nothing comes before it.
+    """
+    for at in range(1, len(words)):
+        name = base_name(words[at])
+        if is_program(words[at], wanted[0]) or (name in RUNNERS and name not in BUILTINS) or is_python(name):
+            return words[at:]
+        if name in RUNS_NOTHING:
+            break
+    return ()
+
+
+def hides_exit(words: "Sequence[str]") -> str:
+    """Return the program's name if its exit code does not depend on that of what it runs, otherwise ""."""
+    name = base_name(words[0])
+    key = ALIASES.get(name, name)
+    at = 1
+    while key in SUBCOMMANDS and key not in HIDE_EXIT and at < len(words):
+        at = skip_options(words, at, SUBCOMMANDS[key])
+        key = f"{key} {words[at]}" if at < len(words) else ""
+        key = ALIASES.get(key, key)
+        at += 1
+    options = HIDE_EXIT.get(key)
+    if options is None:
+        return ""
+    is_set = any(has_option(word, options) for word in words[at : skip_options(words, at, "")])
+    return name if not options or is_set is not options.startswith("!") else ""
+
+
+def skip_options(words: "Sequence[str]", at: int, valued: str, signs: str = "-") -> int:
     """Return the index of the first word from `at` on that is not an option or its value.
 
     valued: the options whose value is the next word.
+    signs: what an option may begin with.
     """
-    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+    while at < len(words) and words[at][:1] in signs and words[at] not in ("", "-"):
         at += 1
         if words[at - 1] == "--":
             break
@@ -407,37 +522,50 @@ def executed_by_find(words: "Sequence[str]") -> "Iterator[Sequence[str]]":
             start = at + 1
 
 
-def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[str | None]":
-    """Yield the texts that a program gives to a shell; None for one that is unknown.
+def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[tuple[Sequence[str], str | None]]":
+    """Yield the texts that a program gives to a shell, each behind the arguments that set the shell's options.
+
+    A text is None if it is unknown.
 
     stdin: the here-document or here-string of the command, None if it has none.
     """
     name, rest = base_name(words[0]), words[1:]
     if name in SHELLS:
-        at = skip_options(words, 1, "-o -O --rcfile --init-file")
+        at = skip_options(words, 1, "-o -O --rcfile --init-file", signs="-+")
         options = words[1:at]
         if any(has_option(word, "-c") for word in options):
-            yield words[at] if at < len(words) else ""
+            yield options, words[at] if at < len(words) else ""
         elif at == len(words) or any(has_option(word, "-s") for word in options):
-            yield stdin  # without a here-document, a pipe or a group around it
+            yield options, stdin  # without a here-document, a pipe or a group around it
     elif name == "env":
-        yield from split_strings(words)
+        for text in split_strings(words):
+            yield (), text
     elif name == "eval":
-        yield " ".join(rest)
+        yield (), " ".join(rest)
     elif name == "trap":
-        yield rest[0] if rest else ""
+        yield (), rest[0] if rest else ""
     elif name == "watch":
-        yield " ".join(words[skip_options(words, 1, "-n --interval") :])
+        yield (), " ".join(words[skip_options(words, 1, "-n --interval") :])
     elif name == "ssh":
         at = skip_options(words, 1, "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w")
-        yield " ".join(words[at + 1 :])
+        yield (), " ".join(words[at + 1 :])
+        if at + 1 >= len(words) or base_name(words[at + 1]) in SHELLS:
+            yield (), stdin or ""
+    elif name in TEXT_RUNNERS:
+        for word in rest:
+            if " " in word:
+                yield (), word
+    elif not is_known(words):
+        for at, word in enumerate(rest):
+            if " " in word and rest[at - 1] in ("-c", "-Command", "--command"):
+                yield (), word
     for option in SHELL_OPTIONS.get(name, "").split():
         for at, word in enumerate(rest):
             is_group = not word.startswith("--") and word.startswith("-") and word.endswith(option[1:])
             if word == option or (len(option) == 2 and is_group):
-                yield " ".join(rest[at + 1 : at + 2])
+                yield (), " ".join(rest[at + 1 : at + 2])
             elif word.startswith(f"{option}=" if option.startswith("--") else option):
-                yield word[len(option) :].removeprefix("=")
+                yield (), word[len(option) :].removeprefix("=")
 
 
 def split_strings(words: "Sequence[str]") -> "Iterator[str]":

@@ -6,7 +6,8 @@ Pure: the rules and what happened in the session in; verdict out. `tailhook.hook
 
 from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.commands import MAX_READ_CHARS, ShellLine, parse_command
+from tailhook.machines.commands import MAX_STEPS, parse_command
+from tailhook.machines.exits import ABSENT, BEHIND_PIPE, RUN, ShellLine
 from tailhook.machines.shell import Budget
 
 TYPE_CHECKING = False
@@ -21,6 +22,7 @@ MAX_PATTERNS_COST = 1 << 15  # of the patterns of all rules, in characters: as w
 PATTERN_COST = 30  # of one pattern, in characters that are read in the same time
 MAX_COMPARED = 1 << 15  # letters of patterns that are compared with paths for one stop, or steps as costly
 MAX_NAMED = 5  # rules that a reason names
+MAX_LINE_CHARS = 300  # of a shell line in a reason
 
 
 class Rule:
@@ -179,14 +181,11 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "every edit was checked")
-    new = [(rule, edit) for rule, edit in missing if facts.blocked.isdisjoint((edit.id, block_id(edit, rule)))]
+    new = [one for one in missing if facts.blocked.isdisjoint((one.edit.id, block_id(one.edit, one.rule)))]
     if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
-    named = [*new, *(pair for pair in missing if pair not in new)][:MAX_NAMED]
-    lines = [
-        f"- `{clip_field(rule.command)}`: {clip_field(edit.path)} was edited after its last successful run."
-        for rule, edit in named
-    ]
+    named = [*new, *(one for one in missing if one not in new)][:MAX_NAMED]
+    lines = [one.describe() for one in named]
     if len(missing) > len(named):
         lines.append(f"- and {len(missing) - len(named)} more")
     head = (
@@ -194,7 +193,7 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
-    return Verdict("block", why, [block_id(edit, rule) for rule, edit in named], "\n".join((head, *lines)))
+    return Verdict("block", why, [block_id(one.edit, one.rule) for one in named], "\n".join((head, *lines)))
 
 
 def block_id(edit: Edit, rule: Rule) -> str:
@@ -202,19 +201,51 @@ def block_id(edit: Edit, rule: Rule) -> str:
     return f"{fingerprint(f'{edit.id} {rule.command}'.encode('utf-8', 'surrogatepass')):016x}"
 
 
-def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> "list[tuple[Rule, Edit]]":
-    """Return the rules whose newest edit is newer than the newest run of their command, each with that edit."""
-    budget, compared, waiting, missing = Budget(MAX_READ_CHARS), Budget(MAX_COMPARED), list(rules), []
+class Unchecked:
+    """A rule whose newest edit is newer than the newest successful run of its command.
+
+    line, why: the newest line after the edit that may have run the command, and why it does not count; "" if there is
+        none.
+    """
+
+    __slots__ = ("edit", "line", "rule", "why")
+
+    def __init__(self, rule: Rule, edit: Edit, line: str, why: str) -> None:
+        self.rule = rule
+        self.edit = edit
+        self.line = line
+        self.why = why
+
+    def describe(self) -> str:
+        """Return the line of a reason: what is missing, and if a run does not count, why and what to run instead."""
+        command = clip_field(self.rule.command)
+        said = f"- `{command}`: {clip_field(self.edit.path)} was edited after its last successful run."
+        if not self.line:
+            return said
+        clean = " or with `set -o pipefail`" if self.why.endswith(BEHIND_PIPE) else ""
+        line, why = clip_field(self.line, MAX_LINE_CHARS), clip_field(self.why, MAX_LINE_CHARS)
+        return f"{said} The line `{line}` does not count, as {why}: run `{command}` by itself{clean}."
+
+
+def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list[Unchecked]:
+    """Return the rules whose newest edit is newer than the newest successful run of their command."""
+    budget, compared, waiting, missing = Budget(MAX_STEPS), Budget(MAX_COMPARED), list(rules), list[Unchecked]()
     quick = QuickLook(waiting)
+    hidden: dict[Rule, tuple[str, str]] = {}
     for happening in happened:
         if isinstance(happening, Edit):
             if not quick.may_concern(happening, compared):
                 continue
             decided = [rule for rule in waiting if rule.concerns(happening, compared)]
-            missing += [(rule, happening) for rule in decided]
+            missing += [Unchecked(rule, happening, *hidden.get(rule, ("", ""))) for rule in decided]
         else:
-            line = ShellLine(happening, budget)
-            decided = [rule for rule in waiting if line.runs(rule.ran)]
+            line, decided = ShellLine(happening, budget), []
+            for rule in waiting:
+                outcome, why = line.outcome_of(rule.ran)
+                if outcome == RUN:
+                    decided.append(rule)
+                elif outcome != ABSENT:
+                    hidden.setdefault(rule, (happening, why))
         if decided:
             waiting = [rule for rule in waiting if rule not in decided]
             if not waiting:

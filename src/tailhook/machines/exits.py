@@ -1,0 +1,414 @@
+"""Does the exit code 0 of a shell line mean that a command ran and succeeded? (docs/machines/gate.md)
+
+Pure. Goes through a line with everything that can happen in it: each command succeeds or fails. The line is evidence of
+a successful run if in every case in which it exits with 0 the command ran, and never failed.
+"""
+
+from tailhook.machines.commands import Question, contains_name, find_run, program_name, take_apart
+from tailhook.machines.shell import STATUS, UNKNOWN, SimpleCommand, is_assignment
+from tailhook.machines.shell_tree import Node, Unclear, tree_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeAlias
+
+    from tailhook.machines.shell import Budget
+    from tailhook.machines.shell_tree import Tree
+
+    # What can be so at one place of a line, each with why the exit code of a failed run is lost there, "" if it is not.
+    # The first number is the last exit code (0 or 1), the second one is below, the third is the code in a variable.
+    States: TypeAlias = "dict[tuple[int, int, int], str]"
+
+NOT_RUN, SUCCEEDED, FAILED, RETRIED = range(4)  # RETRIED: it failed, and only what stands behind || goes on
+MAX_LEVELS = 100  # of lists, pipelines, functions and shells in each other
+RUN_COST = 24  # of going through a command, in steps
+ONLY_SUCCEED = (":", "echo", "true")
+NEED_NOT_RUN = "the line can succeed without it"
+OTHERS = "another command"
+BEHIND_PIPE = ", behind a pipe"  # how the reason ends that `set -o pipefail` removes
+
+# What a shell line is for a command:
+RUN, HIDDEN, ABSENT = "run", "hidden", "absent"
+
+
+class ShellLine:
+    """A shell line. It is taken apart once, however many commands are looked for in it, and only if it names one.
+
+    budget: for this line and others. Beyond it, a line runs every program that it names.
+    """
+
+    __slots__ = ("budget", "text", "tree")
+
+    def __init__(self, text: str, budget: "Budget") -> None:
+        self.text = text
+        self.budget = budget
+        self.tree: Node | None = None
+
+    def outcome_of(self, wanted: "Sequence[str]") -> tuple[str, str]:
+        """Return what the line's exit code 0 means for the command that begins with the wanted words, and why.
+
+        It is RUN if the command ran and succeeded, and ABSENT if the line does not run it. Otherwise it is HIDDEN, and
+        the second text is why its exit code is not known. What cannot be taken apart is RUN.
+        """
+        if not contains_name(self.text, program_name(wanted[0])):
+            return ABSENT, ""
+        question = Question(wanted, self.budget)
+        try:
+            if self.tree is None:
+                self.tree = take_apart(self.text, self.budget)
+            outcome = Shell(question).judge(self.tree)
+            if outcome[0] == ABSENT and question.met_unknown:
+                question.guesses = True
+                outcome = Shell(question).judge(self.tree)
+        except Unclear:
+            return RUN, ""
+        return outcome
+
+
+class Shell:
+    """A shell that runs a line, in everything that can happen.
+
+    exits_on_error, counts_pipes: its options errexit and pipefail.
+    ended, left, returned: what was so where it ended, left a loop and returned from a function.
+    tested: how many conditions there are around a command: errexit does not count in them.
+    saved: the variable that has an exit code.
+    """
+
+    def __init__(self, question: Question, level: int = 0) -> None:
+        self.question = question
+        self.level = level
+        self.exits_on_error = False
+        self.counts_pipes = False
+        self.functions: dict[str, Tree] = {}
+        self.ended: States = {}
+        self.left: States = {}
+        self.returned: States = {}
+        self.tested = 0
+        self.saved = ""
+
+    def judge(self, tree: "Tree") -> tuple[str, str]:
+        """Return what `ShellLine.outcome_of` returns."""
+        states = self.run_all(tree, {(0, NOT_RUN, 0): ""})
+        if all(run == NOT_RUN for _, run, _ in states):
+            return ABSENT, ""
+        whys = [(run, why) for (code, run, _), why in states.items() if code == 0 and run != SUCCEEDED]
+        if not whys:
+            return RUN, ""
+        failed = [why for run, why in whys if run != NOT_RUN]
+        return HIDDEN, next(filter(None, failed), f"its exit code is that of {OTHERS}") if failed else NEED_NOT_RUN
+
+    def run_all(self, tree: "Tree", states: "States") -> "States":
+        """Return what can be so when the shell has ended."""
+        return merged(self.run(tree, states), self.ended)
+
+    def subshell(self) -> "Shell":
+        """Return a shell that begins as a copy of this one. Raises Unclear if that takes too many steps."""
+        if not self.question.budget.spend(len(self.functions)):
+            raise Unclear
+        shell = Shell(self.question, self.level)
+        shell.exits_on_error, shell.counts_pipes = self.exits_on_error, self.counts_pipes
+        shell.functions, shell.tested, shell.saved = dict(self.functions), self.tested, self.saved
+        return shell
+
+    # ---- lists, pipelines and compound commands ------------------------------------
+
+    def run(self, tree: "Tree", states: "States") -> "States":
+        """Return what can be so behind a part of the line. Raises Unclear if that takes too many steps."""
+        if not states:
+            return states
+        if self.level == MAX_LEVELS or not self.question.budget.spend(RUN_COST):
+            raise Unclear
+        self.level += 1
+        found = self.run_part(tree, states)
+        self.level -= 1
+        return found
+
+    def run_part(self, tree: "Tree", states: "States") -> "States":
+        """Return what `run` returns."""
+        if isinstance(tree, SimpleCommand):
+            return self.after_error(self.run_simple(tree, states))
+        kind, parts = tree.kind, tree.parts
+        if kind in ("list", "{"):
+            for part in parts:
+                states = self.run(part, states if is_assigning(part) else lost(states, name_of(part)))
+            return states
+        if kind == "&&":
+            return self.run_and_or(tree, states)
+        if kind == "!":
+            found = self.run_tested(parts[0], states, "`!` inverts its exit code")
+            return merged({(1 - code, run, saved): why for (code, run, saved), why in found.items()})
+        if kind == "&":
+            found = self.subshell().run_all(parts[0], states)
+            return ended_with(found, (0,), "the line does not wait for it")
+        if kind == "(":
+            return self.after_error(self.subshell().run_all(parts[0], states))
+        if kind == "|":
+            return self.after_error(self.run_pipeline(parts, states))
+        if kind == "()":
+            self.functions[tree.name] = parts[0]
+            return ended_with(states, (0,))
+        return {"if": self.run_if, "for": self.run_for, "case": self.run_case}.get(kind, self.run_while)(tree, states)
+
+    def after_error(self, states: "States") -> "States":
+        """Return what goes on behind a command: with errexit, a shell ends when one fails."""
+        if not self.exits_on_error or self.tested:
+            return states
+        self.ended = merged(self.ended, {state: why for state, why in states.items() if state[0]})
+        return {state: why for state, why in states.items() if not state[0]}
+
+    def run_tested(self, tree: "Tree", states: "States", why: str = "") -> "States":
+        """Return what can be so behind a command that is tested. why: the exit code of a failed run is lost, "" if not."""
+        self.tested += 1
+        found = self.run(tree, states)
+        self.tested -= 1
+        return {state: (before or why if state[1] == FAILED else before) for state, before in found.items()}
+
+    def run_and_or(self, node: Node, states: "States") -> "States":
+        """Return what can be so behind commands with && or || between them."""
+        found = self.run_tested(node.parts[0], states)
+        for at, operator in enumerate(node.operators, 1):
+            right = node.parts[at]
+            goes_on = 0 if operator == "&&" else 1
+            entered = {state: why for state, why in found.items() if state[0] == goes_on}
+            if operator == "||":
+                why = f"its exit code is that of {name_of(right)}"
+                entered = merged(
+                    {
+                        (code, RETRIED if run == FAILED else run, saved): before or (why if run == FAILED else "")
+                        for (code, run, saved), before in entered.items()
+                    }
+                )
+            is_last = at == len(node.operators)
+            ran = self.run(right, entered) if is_last else self.run_tested(right, entered)
+            if operator == "||":
+                ran = merged({(code, min(run, FAILED), saved): before for (code, run, saved), before in ran.items()})
+            found = merged({state: why for state, why in found.items() if state[0] != goes_on}, ran)
+        return found
+
+    def run_pipeline(self, parts: "Sequence[Tree]", states: "States") -> "States":
+        """Return what can be so behind a pipeline, whose commands run in shells of their own."""
+        why = f"its exit code is that of {name_of(parts[-1])}{BEHIND_PIPE}"
+        states = ended_with(states, (0,))
+        for part in parts:
+            ran: States = {}
+            for (code, run, saved), before in states.items():
+                if code and not self.counts_pipes:
+                    before, code = before or (why if run == FAILED else ""), 0
+                found = self.subshell().run_all(part, {(0, run, saved): before})
+                ran = merged(ran, {(after[0] | code, after[1], after[2]): reason for after, reason in found.items()})
+            states = ran
+        return states
+
+    def run_if(self, node: Node, states: "States") -> "States":
+        """Return what can be so behind an `if`."""
+        done: States = {}
+        parts = node.parts
+        for at in range(0, len(parts) - 1, 2):
+            states = self.run_tested(parts[at], states, "`if` takes its exit code")
+            branch = {state: why for state, why in states.items() if not state[0]}
+            done = merged(done, self.run(parts[at + 1], branch))
+            states = {state: why for state, why in states.items() if state[0]}
+        if len(parts) % 2:
+            return merged(done, self.run(parts[-1], states))
+        return merged(done, ended_with(states, (0,)))
+
+    def run_while(self, node: Node, states: "States") -> "States":
+        """Return what can be so behind a `while` or `until`."""
+        why = f"`{node.kind}` takes its exit code"
+        goes_on = 0 if node.kind == "while" else 1
+        outer, self.left = self.left, {}
+        while True:
+            tested = self.run_tested(node.parts[0], states, why)
+            entered = {state: reason for state, reason in tested.items() if state[0] == goes_on}
+            body = self.run(node.parts[1], entered)
+            before, states = states, merged(states, lost(merged(body, self.left), f"`{node.kind}`"))
+            if states.keys() == before.keys():
+                break
+        finished = {state: reason for state, reason in tested.items() if state[0] != goes_on}
+        found = merged(ended_with(finished, (0, 1)), self.left)
+        self.left = outer
+        return found
+
+    def run_for(self, node: Node, states: "States") -> "States":
+        """Return what can be so behind a `for` or `select`."""
+        head = node.parts[0]
+        words = head.words if isinstance(head, SimpleCommand) else []
+        states = self.run_inner(head, states)
+        is_entered = "in" in words[2:3] and any(UNKNOWN not in word for word in words[3:])
+        outer, self.left = self.left, {}
+        done = {} if is_entered else ended_with(states, (0,))
+        while True:
+            body = merged(self.run(node.parts[1], states), self.left)
+            done = merged(done, body)
+            before, states = states, merged(states, lost(body, "the next turn of `for`"))
+            if states.keys() == before.keys():
+                break
+        self.left = outer
+        return done
+
+    def run_case(self, node: Node, states: "States") -> "States":
+        """Return what can be so behind a `case`."""
+        states = self.run_inner(node.parts[0], states)
+        done = {} if node.name else ended_with(states, (0,))
+        for branch in node.parts[1:]:
+            done = merged(done, self.run(branch, ended_with(states, (0,))))
+        return done
+
+    # ---- simple commands -----------------------------------------------------------
+
+    def run_inner(self, command: "Tree", states: "States") -> "States":
+        """Return what can be so behind the substitutions of a command; the exit code is that of the last one."""
+        for tokens in command.inner if isinstance(command, SimpleCommand) else ():
+            states = self.subshell().run_all(tree_of(tokens), lost(states, "another substitution"))
+        return states
+
+    def run_simple(self, command: SimpleCommand, states: "States") -> "States":
+        """Return what can be so behind a simple command."""
+        words = command.words
+        at = 0
+        while at < len(words) and is_assignment(words[at]):
+            at += 1
+        entered = states
+        if command.inner:
+            states = self.run_inner(command, states)
+        if at == len(words):
+            return self.assign(words, states if command.inner else ended_with(states, (0,)), entered)
+        words = words[at:]
+        states = lost(states, name_of(command))
+        name = words[0]
+        if name == self.question.wanted[0]:
+            return self.run_program(words, command.stdin, states)
+        if name in self.functions:
+            return self.call(self.functions[name], states)
+        if name in ("exit", "return", "break", "continue"):
+            return self.leave(name, words, entered if not command.inner else states)
+        if name == "set":
+            self.set_options(words[1:])
+            return ended_with(states, (0,))
+        if name in ONLY_SUCCEED:
+            return ended_with(states, (0,))
+        if name == "false":
+            return ended_with(states, (1,))
+        if name == "exec" and len(words) > 1:
+            self.ended = merged(self.ended, self.run_program(words, command.stdin, states))
+            return {}
+        if name == "eval":
+            return self.call(take_apart(" ".join(words[1:]), self.question.budget), states)
+        return self.run_program(words, command.stdin, states)
+
+    def assign(self, words: "Sequence[str]", states: "States", entered: "States") -> "States":
+        """Return what can be so behind assignments without a command. `code=$?` keeps an exit code."""
+        if not words or words[-1].partition("=")[2] != STATUS:
+            return states
+        self.saved = words[-1].partition("=")[0]
+        return merged({(0, run, code): why for (code, run, _), why in entered.items()})
+
+    def leave(self, name: str, words: "Sequence[str]", states: "States") -> "States":
+        """End the shell, a function or a loop; return what goes on, which is nothing."""
+        word = words[1] if len(words) > 1 else STATUS
+        if name in ("break", "continue"):
+            self.left = merged(self.left, ended_with(states, (0,)))
+            return {}
+        if word == STATUS:
+            found = states
+        elif self.saved and word == f"{UNKNOWN}{self.saved}":
+            found = merged({(saved, run, saved): why for (_, run, saved), why in states.items()})
+        else:
+            code = (0,) if not word.strip("0") else (1,) if word.isdigit() else (0, 1)
+            found = ended_with(lost(states, f"`{name}`"), code)
+        if name == "return":
+            self.returned = merged(self.returned, found)
+        else:
+            self.ended = merged(self.ended, found)
+        return {}
+
+    def call(self, body: "Tree", states: "States") -> "States":
+        """Return what can be so behind a call of a function."""
+        outer, self.returned = self.returned, {}
+        found = merged(self.run(body, states), self.returned)
+        self.returned = outer
+        return found
+
+    def set_options(self, words: "Sequence[str]") -> None:
+        """Set the shell's options as `set`, or the arguments of a shell, do."""
+        for at, word in enumerate(words):
+            if word[:1] not in "-+" or word in ("-", "--"):
+                continue
+            is_on = word[0] == "-"
+            if "e" in word and not word.startswith("--"):
+                self.exits_on_error = is_on
+            if word.endswith("o"):
+                option = words[at + 1] if at + 1 < len(words) else ""
+                if option == "errexit":
+                    self.exits_on_error = is_on
+                elif option == "pipefail":
+                    self.counts_pipes = is_on
+
+    def run_program(self, words: "Sequence[str]", stdin: str | None, states: "States") -> "States":
+        """Return what can be so behind a program: it may be the wanted one, or run it."""
+        found = find_run(words, stdin, self.question)
+        if found is None:
+            return ended_with(states, (0, 1))
+        if not found.texts:
+            ran = merged(
+                {(0, FAILED if run == FAILED else SUCCEEDED, saved): why for (_, run, saved), why in states.items()},
+                {(1, FAILED, saved): why if run == FAILED else "" for (_, run, saved), why in states.items()},
+            )
+        else:
+            ran = states
+            for options, text in found.texts:
+                shell = self.subshell()
+                shell.exits_on_error = shell.counts_pipes = False
+                shell.functions, shell.tested = {}, 0
+                shell.set_options(options)
+                ran = shell.run_all(take_apart(text, self.question.budget), ran)
+            if all(run == NOT_RUN for _, run, _ in ran):
+                return ended_with(states, (0, 1))
+        if found.hidden_by:
+            return ended_with(ran, (0, 1), f"its exit code is that of `{found.hidden_by}`")
+        return ran
+
+
+def merged(*many: "States") -> "States":
+    """Return all states; of the reasons for one state, the first."""
+    found: States = {}
+    for states in many:
+        for state, why in states.items():
+            if not found.get(state):
+                found[state] = why
+    return found
+
+
+def ended_with(states: "States", codes: "Iterable[int]", why: str = "") -> "States":
+    """Return the states with other exit codes. why: the code of a failed run is lost, if it was not before."""
+    return merged(
+        {
+            (code, run, saved): before or (why if run in (FAILED, RETRIED) else "")
+            for (_, run, saved), before in states.items()
+            for code in codes
+        }
+    )
+
+
+def lost(states: "States", name: str) -> "States":
+    """Return the states in front of a command, whose exit code takes the place of that of a failed run."""
+    why = f"its exit code is that of {name}"
+    return {state: before or (why if state[0] and state[1] == FAILED else "") for state, before in states.items()}
+
+
+def name_of(tree: "Tree") -> str:
+    """Return what a part of a line is called in a reason."""
+    if isinstance(tree, SimpleCommand):
+        word = next((word for word in tree.words if not is_assignment(word)), UNKNOWN)
+        return f"`{word.rpartition('/')[2]}`" if UNKNOWN not in word else OTHERS
+    if tree.kind in ("|", "&&"):
+        return name_of(tree.parts[-1])
+    if tree.kind in ("{", "("):
+        return "the group behind it"
+    return f"`{tree.kind}`" if tree.kind in ("if", "while", "until", "for", "case") else OTHERS
+
+
+def is_assigning(tree: "Tree") -> bool:
+    """Return whether a part of a line is nothing but assignments."""
+    return isinstance(tree, SimpleCommand) and all(map(is_assignment, tree.words))
