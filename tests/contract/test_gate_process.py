@@ -99,6 +99,39 @@ def test_a_run_that_failed_does_not_count(gate):
     assert blocked(gate.stop("Done."))
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["pytest | tail -20", "pytest || true", "pytest; echo done", "pytest 2>&1 | grep fail", "pytest & wait",
+     "if pytest; then echo ok; fi", "! pytest", "pytest; echo $?", "bash -c 'pytest | tail'"],
+)  # fmt: skip
+def test_a_run_whose_exit_code_is_masked_is_asked_for_once(gate, command):
+    edit(gate)
+    run(gate, command)
+    stop = gate.stop("Done.")
+    assert blocked(stop)
+    assert f"The line `{command}` does not count, as " in stop.answer["reason"]
+    assert ": run `pytest` by itself" in stop.answer["reason"]
+    assert gate.stop("Done.", stop_hook_active=True).allowed
+    run(gate, command)
+    assert gate.stop("Done.").allowed
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "pytest && echo ok",
+        "set -o pipefail; pytest | tail",
+        "cd x && pytest",
+        "pytest -q 2>&1",
+        "podman run image pytest",
+    ],
+)
+def test_a_run_whose_exit_code_is_the_lines_opens_the_gate(gate, command):
+    edit(gate)
+    run(gate, command)
+    assert gate.stop("Done.").allowed
+
+
 def test_a_run_without_a_result_counts(gate):
     edit(gate)
     run(gate, has_result=False)

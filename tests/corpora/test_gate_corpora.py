@@ -28,14 +28,17 @@ RULES = [
 ]
 HARD = re.compile(
     r"<<|\$\(|`|#|[<>]\(|\$\{?\w|\bcase\b|\bfunction\b|\(\)|\[\[|\b(env|bash|sh|eval|xargs|find|sudo|timeout)\b"
+    r"|\b(if|while|until|for|set|exit|true|false|return|break|exec|trap)\b|[(){}!]"
 )
 OPERATORS = re.compile(r"[();<>|&]+")
-KEYWORDS = {"if", "then", "else", "elif", "do", "while", "until", "!", "{"}
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 def simple_commands(line):
-    """Return the words of each simple command of a line that HARD does not match. Raises ValueError."""
+    """Return the words of each simple command of a line that HARD does not match, and the operator behind it.
+
+    Raises ValueError.
+    """
     lexer = shlex.shlex(line.replace("\\\n", "").replace("\n", " ; "), posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     found, words, is_target = [], [], False
@@ -45,7 +48,7 @@ def simple_commands(line):
             if is_target and words and words[-1].isdigit():
                 words.pop()  # the number of a file
             if not is_target and words:
-                found.append(words)
+                found.append((words, word))
                 words = []
         elif is_target:
             is_target = False
@@ -54,22 +57,39 @@ def simple_commands(line):
     return found
 
 
-def runs_by_the_page(line, wanted):
-    """Return whether a line runs the wanted words, by the rules of the page; None if this reader does not know."""
+def counts_by_the_page(line, wanted):
+    """Return whether a line is a successful run of the wanted words, by the rules of the page; None if this reader does
+    not know.
+    """
     if HARD.search(line):
         return None
     try:
         found = simple_commands(line)
     except ValueError:
         return None
-    for words in found:
-        while words and (words[0] in KEYWORDS or ASSIGNMENT.match(words[0])):
+    operators = [operator for _, operator in found]
+    operators[-1:] = [""] if operators and operators[-1] == ";" else operators[-1:]
+    runs = []
+    for at, (given, _) in enumerate(found):
+        words = given
+        while words and ASSIGNMENT.match(words[0]):
             words = words[1:]
         if words and words[0].rpartition("/")[2] == wanted[0] and follows(words[1:], wanted[1:], may_skip=False):
-            return True
-        if any(wanted[0] in word for word in words[1:]):
+            runs.append(at)
+        elif any(wanted[0] in word for word in words[1:]):
             return None  # in front of it may be a program that runs it
-    return False
+    return bool(runs) and all(is_the_lines_exit(operators, at) for at in runs)
+
+
+def is_the_lines_exit(operators, at):
+    """Return whether a line ends with an error if the command at an index fails, and cannot succeed without it."""
+    first = at
+    while first and operators[first - 1] in ("|", "|&"):
+        first -= 1
+    if first and operators[first - 1] == "||":
+        return False
+    behind = operators[at:]
+    return behind[0] not in ("|", "|&") and not {*behind} - {"&&", "|", "|&", ""}
 
 
 def follows(words, wanted, may_skip):
@@ -108,7 +128,9 @@ def label_of(found, rule, ended_badly):
         if block.get("name") in EDITING and failed.get(block["id"]) is False and file and file.endswith(suffix):
             label = True
         elif block.get("name") == "Bash" and not failed.get(block["id"], False) and label is not False:
-            seen = None if block["id"] in ended_badly else runs_by_the_page(block["input"].get("command") or "", wanted)
+            seen = (
+                None if block["id"] in ended_badly else counts_by_the_page(block["input"].get("command") or "", wanted)
+            )
             label = None if seen is None else label and not seen
     return label
 

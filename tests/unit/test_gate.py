@@ -64,10 +64,35 @@ def test_the_reason_names_the_command_and_the_file():
     assert "`npm test`: web/a.js was edited" in reason
 
 
+def test_the_reason_says_why_a_run_does_not_count_and_what_to_run():
+    reason = decide(Facts([PYTHON], ["pytest -q a; echo", "pytest -q | tail -3", EDIT])).reason
+    assert reason.endswith(
+        "- `pytest`: src/app.py was edited after its last successful run. The line `pytest -q a; echo` does not count,"
+        " as its exit code is that of `echo`: run `pytest` by itself."
+    )
+    reason = decide(Facts([PYTHON], ["pytest -q | tail -3", EDIT])).reason
+    assert reason.endswith(
+        " The line `pytest -q | tail -3` does not count, as its exit code is that of `tail`, behind a pipe: run"
+        " `pytest` by itself or with `set -o pipefail`."
+    )
+    assert "does not count" not in decide(Facts([PYTHON], [EDIT, "pytest | tail"])).reason
+
+
+def test_a_run_that_does_not_count_is_asked_for_once():
+    facts = Facts([PYTHON], ["pytest | tail", EDIT])
+    assert decide(Facts([PYTHON], ["pytest | tail", EDIT], stop_hook_active=True)).outcome == "allow"
+    assert decide(Facts([PYTHON], ["pytest | tail", EDIT], blocked=set(decide(facts).change))).outcome == "allow"
+
+
+def test_an_older_run_that_counts_is_enough():
+    assert decide(Facts([PYTHON], ["pytest | tail", "pytest", EDIT])).outcome == "allow"
+
+
 def test_a_reason_stays_short_and_on_its_lines():
     rules = [Rule([f"f{number}*"], f"check{number}") for number in range(50)]
     edits = [Edit(f"f{number}\n\x1b[31m" + "x" * 5000, f"e{number}") for number in range(50)]
-    reason = decide(Facts(rules, edits)).reason
+    runs = [f"check{number} {'x' * 1000}\n\x1b | {'y' * 1000}" for number in range(50)]
+    reason = decide(Facts(rules, [*runs, *edits])).reason
     assert len(reason) < 10_000
     assert reason.count("\n") == MAX_NAMED + 1
     assert reason.endswith("- and 45 more")

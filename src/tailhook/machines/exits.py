@@ -158,7 +158,7 @@ class Shell:
         return {state: why for state, why in states.items() if not state[0]}
 
     def run_tested(self, tree: "Tree", states: "States", why: str = "") -> "States":
-        """Return what can be so behind a command that is tested. why: the exit code of a failed run is lost, "" if not."""
+        """Return what can be so behind a tested command. why: a reason why the code of a failed run is lost."""
         self.tested += 1
         found = self.run(tree, states)
         self.tested -= 1
@@ -277,10 +277,10 @@ class Shell:
         words = words[at:]
         states = lost(states, name_of(command))
         name = words[0]
-        if name == self.question.wanted[0]:
-            return self.run_program(words, command.stdin, states)
         if name in self.functions:
             return self.call(self.functions[name], states)
+        if name == self.question.wanted[0]:
+            return self.run_program(words, command.stdin, states)
         if name in ("exit", "return", "break", "continue"):
             return self.leave(name, words, entered if not command.inner else states)
         if name == "set":
@@ -356,13 +356,15 @@ class Shell:
                 {(1, FAILED, saved): why if run == FAILED else "" for (_, run, saved), why in states.items()},
             )
         else:
-            ran = states
+            ran = ended_with(states, (0,))
             for options, text in found.texts:
-                shell = self.subshell()
-                shell.exits_on_error = shell.counts_pipes = False
-                shell.functions, shell.tested = {}, 0
+                shell = Shell(self.question, self.level)
                 shell.set_options(options)
-                ran = shell.run_all(take_apart(text, self.question.budget), ran)
+                tree, before, ran = take_apart(text, self.question.budget), ran, {}
+                for (code, run, saved), why in before.items():
+                    after = shell.run_all(tree, {(0, run, saved): why})
+                    ran = merged(ran, {(state[0] | code, *state[1:]): reason for state, reason in after.items()})
+                    shell.ended = {}
             if all(run == NOT_RUN for _, run, _ in ran):
                 return ended_with(states, (0, 1))
         if found.hidden_by:

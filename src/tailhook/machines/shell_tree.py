@@ -145,7 +145,7 @@ class Parser:
         if first == "coproc":
             return Node("&", [self.read_command()])
         if first.startswith("() "):
-            return self.read_function(token[3:])
+            return self.read_function(first[3:])
         if first not in CLOSERS:
             raise Unclear
         parts: list[Tree] = [self.read_list()]
