@@ -1,4 +1,4 @@
-"""Shell lines in which a command `check` may run, and what bash says about their exit codes."""
+"""Shell lines in which a command `check` may run, and what their exit codes mean in bash."""
 
 import subprocess
 

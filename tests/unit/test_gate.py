@@ -64,7 +64,7 @@ def test_the_reason_names_the_command_and_the_file():
     assert "`npm test`: web/a.js was edited" in reason
 
 
-def test_the_reason_says_why_a_run_does_not_count_and_what_to_run():
+def test_the_reason_names_why_a_run_does_not_count_and_what_to_run():
     reason = decide(Facts([PYTHON], ["pytest -q a; echo", "pytest -q | tail -3", EDIT])).reason
     assert reason.endswith(
         "- `pytest`: src/app.py was edited after its last successful run. The line `pytest -q a; echo` does not count,"

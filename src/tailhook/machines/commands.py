@@ -230,7 +230,7 @@ def take_apart(text: str, budget: Budget) -> "Node":
     return tree_of(reader.tokens)
 
 
-class Run:
+class FoundRun:
     """How a simple command runs the wanted one.
 
     texts: shell texts that it runs, each behind the arguments that set the shell's options; none if it is the wanted
@@ -245,7 +245,7 @@ class Run:
         self.hidden_by = hidden_by
 
 
-class Question:
+class WantedCommand:
     """Which command is looked for in a shell line, and what the answer may cost.
 
     guesses: whether a program, or a text for a shell, that only the running shell knows is the wanted one.
@@ -262,7 +262,7 @@ class Question:
         self.met_unknown = False
 
 
-def find_run(words: "Sequence[str]", stdin: str | None, question: Question) -> Run | None:
+def find_run(words: "Sequence[str]", stdin: str | None, question: WantedCommand) -> FoundRun | None:
     """Return how a simple command, or a command in its arguments, runs the wanted one; None if it does not.
 
     A shell text is not taken apart here: it may turn out to run nothing.
@@ -282,7 +282,7 @@ def find_run(words: "Sequence[str]", stdin: str | None, question: Question) -> R
         if not question.budget.spend(LOOK_COST + len(inner)):
             raise Unclear
         if begins_with(inner, wanted):
-            return Run((), hidden_by)
+            return FoundRun((), hidden_by)
         if is_assignment(inner[0]):
             todo.append((inner[1:], hidden_by))
             continue
@@ -291,10 +291,10 @@ def find_run(words: "Sequence[str]", stdin: str | None, question: Question) -> R
         texts = list(shell_texts(inner, stdin)) if inner is words or " " not in inner[0] else [((), " ".join(inner))]
         named = [(options, text) for options, text in texts if text and contains_name(text, question.name)]
         if named:
-            return Run(named, hidden_by)
+            return FoundRun(named, hidden_by)
         if is_guess or any(text is None or UNKNOWN in text for _, text in texts):
             if question.guesses:
-                return Run((), hidden_by)
+                return FoundRun((), hidden_by)
             question.met_unknown = True
         todo += [(found, hidden_by) for found in inner_commands(inner, "/" in wanted[0])]
         if is_guess or not is_known(inner):

@@ -4,7 +4,7 @@ Pure. Goes through a line with everything that can happen in it: each command su
 a successful run if in every case in which it exits with 0 the command ran, and never failed.
 """
 
-from tailhook.machines.commands import Question, contains_name, find_run, program_name, take_apart
+from tailhook.machines.commands import WantedCommand, contains_name, find_run, program_name, take_apart
 from tailhook.machines.shell import STATUS, UNKNOWN, SimpleCommand, is_assignment
 from tailhook.machines.shell_tree import Node, Unclear, tree_of
 
@@ -25,7 +25,7 @@ MAX_LEVELS = 100  # of lists, pipelines, functions and shells in each other
 RUN_COST = 24  # of going through a command, in steps
 ONLY_SUCCEED = (":", "echo", "true")
 NEED_NOT_RUN = "the line can succeed without it"
-OTHERS = "another command"
+OTHER_COMMAND = "another command"
 BEHIND_PIPE = ", behind a pipe"  # how the reason ends that `set -o pipefail` removes
 
 # What a shell line is for a command:
@@ -53,7 +53,7 @@ class ShellLine:
         """
         if not contains_name(self.text, program_name(wanted[0])):
             return ABSENT, ""
-        question = Question(wanted, self.budget)
+        question = WantedCommand(wanted, self.budget)
         try:
             if self.tree is None:
                 self.tree = take_apart(self.text, self.budget)
@@ -75,7 +75,7 @@ class Shell:
     saved: the variable that has an exit code.
     """
 
-    def __init__(self, question: Question, level: int = 0) -> None:
+    def __init__(self, question: WantedCommand, level: int = 0) -> None:
         self.question = question
         self.level = level
         self.exits_on_error = False
@@ -96,7 +96,9 @@ class Shell:
         if not whys:
             return RUN, ""
         failed = [why for run, why in whys if run != NOT_RUN]
-        return HIDDEN, next(filter(None, failed), f"its exit code is that of {OTHERS}") if failed else NEED_NOT_RUN
+        return HIDDEN, next(
+            filter(None, failed), f"its exit code is that of {OTHER_COMMAND}"
+        ) if failed else NEED_NOT_RUN
 
     def run_all(self, tree: "Tree", states: "States") -> "States":
         """Return what can be so when the shell has ended."""
@@ -131,7 +133,7 @@ class Shell:
         kind, parts = tree.kind, tree.parts
         if kind in ("list", "{"):
             for part in parts:
-                states = self.run(part, states if is_assigning(part) else lost(states, name_of(part)))
+                states = self.run(part, states if is_assigning(part) else lost(states, part_name(part)))
             return states
         if kind == "&&":
             return self.run_and_or(tree, states)
@@ -172,7 +174,7 @@ class Shell:
             goes_on = 0 if operator == "&&" else 1
             entered = {state: why for state, why in found.items() if state[0] == goes_on}
             if operator == "||":
-                why = f"its exit code is that of {name_of(right)}"
+                why = f"its exit code is that of {part_name(right)}"
                 entered = merged(
                     {
                         (code, RETRIED if run == FAILED else run, saved): before or (why if run == FAILED else "")
@@ -188,7 +190,7 @@ class Shell:
 
     def run_pipeline(self, parts: "Sequence[Tree]", states: "States") -> "States":
         """Return what can be so behind a pipeline, whose commands run in shells of their own."""
-        why = f"its exit code is that of {name_of(parts[-1])}{BEHIND_PIPE}"
+        why = f"its exit code is that of {part_name(parts[-1])}{BEHIND_PIPE}"
         states = ended_with(states, (0,))
         for part in parts:
             ran: States = {}
@@ -275,7 +277,7 @@ class Shell:
         if at == len(words):
             return self.assign(words, states if command.inner else ended_with(states, (0,)), entered)
         words = words[at:]
-        states = lost(states, name_of(command))
+        states = lost(states, part_name(command))
         name = words[0]
         if name in self.functions:
             return self.call(self.functions[name], states)
@@ -399,16 +401,16 @@ def lost(states: "States", name: str) -> "States":
     return {state: before or (why if state[0] and state[1] == FAILED else "") for state, before in states.items()}
 
 
-def name_of(tree: "Tree") -> str:
+def part_name(tree: "Tree") -> str:
     """Return what a part of a line is called in a reason."""
     if isinstance(tree, SimpleCommand):
         word = next((word for word in tree.words if not is_assignment(word)), UNKNOWN)
-        return f"`{word.rpartition('/')[2]}`" if UNKNOWN not in word else OTHERS
+        return f"`{word.rpartition('/')[2]}`" if UNKNOWN not in word else OTHER_COMMAND
     if tree.kind in ("|", "&&"):
-        return name_of(tree.parts[-1])
+        return part_name(tree.parts[-1])
     if tree.kind in ("{", "("):
         return "the group behind it"
-    return f"`{tree.kind}`" if tree.kind in ("if", "while", "until", "for", "case") else OTHERS
+    return f"`{tree.kind}`" if tree.kind in ("if", "while", "until", "for", "case") else OTHER_COMMAND
 
 
 def is_assigning(tree: "Tree") -> bool:

@@ -22,7 +22,7 @@ MAX_PATTERNS_COST = 1 << 15  # of the patterns of all rules, in characters: as w
 PATTERN_COST = 30  # of one pattern, in characters that are read in the same time
 MAX_COMPARED = 1 << 15  # letters of patterns that are compared with paths for one stop, or steps as costly
 MAX_NAMED = 5  # rules that a reason names
-MAX_LINE_CHARS = 300  # of a shell line in a reason
+MAX_SHELL_LINE_CHARS = 300  # of a shell line in a reason
 
 
 class Rule:
@@ -223,7 +223,7 @@ class Unchecked:
         if not self.line:
             return said
         clean = " or with `set -o pipefail`" if self.why.endswith(BEHIND_PIPE) else ""
-        line, why = clip_field(self.line, MAX_LINE_CHARS), clip_field(self.why, MAX_LINE_CHARS)
+        line, why = clip_field(self.line, MAX_SHELL_LINE_CHARS), clip_field(self.why, MAX_SHELL_LINE_CHARS)
         return f"{said} The line `{line}` does not count, as {why}: run `{command}` by itself{clean}."
 
 

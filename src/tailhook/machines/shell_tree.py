@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     Tree: TypeAlias = "Node | SimpleCommand"
 
-MAX_DEPTH = 50  # of groups, branches and loops in each other
+MAX_COMPOUND_DEPTH = 50  # of groups, branches and loops in each other
 COMPOUND_HEADS = ("for", "select", "case")  # of compound commands, which are simple commands for the reader
 CLOSERS = {"{": "}", "if": "fi", "while": "done", "until": "done"}
 
 
-class Unclear(Exception):  # noqa: N818 - it is no error: such a text counts as a run
+class Unclear(Exception):  # noqa: N818 - such a text is not an error
     """A shell text cannot be understood, or only with more steps than may be spent."""
 
 
@@ -122,7 +122,7 @@ class Parser:
     def read_command(self) -> "Tree":
         """Read a simple or a compound command. Raises Unclear if none is next, or if it is in too many others."""
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > MAX_COMPOUND_DEPTH:
             raise Unclear
         command = self.read_any()
         self.depth -= 1
