@@ -29,6 +29,7 @@ cdef extern from "<poll.h>" nogil:
         short revents
     int poll(pollfd* fds, unsigned long count, int milliseconds)
     const short POLLIN
+    const short POLLOUT
     const short POLLNVAL
 
 cdef extern from "<sys/file.h>" nogil:

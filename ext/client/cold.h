@@ -17,6 +17,20 @@ enum { MAX_ARGUMENTS = 1024, MAX_VARIABLES = 4096 };
    answered, and the client's folder. */
 static const char MARK[] = "TAILHOOK_CLIENT=";
 
+/* What Python runs: the hook's file, which may be gone by the time Python opens it, during an upgrade. Given that file
+   itself, Python would exit with 2, which hosts take for a block. */
+static char START[] = "import posix, sys\n"
+                      "__file__ = sys.argv.pop(1)\n"
+                      "try:\n"
+                      "    with open(__file__, 'rb') as file:\n"
+                      "        code = file.read()\n"
+                      "except OSError as error:\n"
+                      "    try:\n"
+                      "        posix.write(2, f'tailhook: {error}. The agent may stop.\\n'.encode('utf-8', 'backslashreplace'))\n"
+                      "    finally:\n"
+                      "        posix._exit(0)\n"
+                      "exec(code)\n";
+
 /* Replace this process by the cold hook. Returns only if there is none. */
 static void
 run_cold(const struct installation *own, const char *folder, int argc, char *const *argv, char *const *variables,
@@ -24,7 +38,7 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
 {
     static char *command[MAX_ARGUMENTS + 8], *environment[MAX_VARIABLES + 2];
     static char mark[sizeof(MARK) + 32 + PATH_MAX];
-    char isolated[] = "-I", no_site[] = "-S", digits[24];
+    char isolated[] = "-I", no_site[] = "-S", as_code[] = "-c", digits[24];
     const char *const gone[] = {"tailhook: ", access(own->interpreter, X_OK) < 0 ? own->interpreter : own->hook_entry,
         " is missing, so loops do not continue. To install the hooks again: tailhook install. ",
         "To remove them, edit the host's settings.", NULL};
@@ -41,9 +55,11 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
     command[0] = own->interpreter;
     command[1] = isolated;
     command[2] = no_site;
-    command[3] = own->hook_entry;
+    command[3] = as_code;
+    command[4] = START;
+    command[5] = own->hook_entry;
     for (int i = 1; i < argc; i++)
-        command[3 + i] = argv[i];
+        command[5 + i] = argv[i];
 
     memcpy(mark, MARK, size);
     do

@@ -1,6 +1,6 @@
 # Waits for locks and input, and wakes the daemon up.
 #
-# Gives: nothing to other parts. For Python: flock_within, wait_readable, send_wake_up.
+# Gives: nothing to other parts. For Python: flock_within, wait_readable, wait_writable, send_wake_up.
 # Needs: nothing.
 #
 # CPython has these in `fcntl`, `select` and `_socket`, which are shared libraries of their own: loading one costs the
@@ -12,9 +12,9 @@ cdef inline double os_now_s() noexcept nogil:
     return <double>now.tv_sec + <double>now.tv_nsec * 1e-9
 
 
-cdef inline int os_wait_readable(int fd, double seconds) noexcept nogil:
-    """Wait until a read would not block. Returns 1, 0 if the time is up, or -1 with errno set: EINTR at a signal."""
-    cdef pollfd one = pollfd(fd, POLLIN, 0)
+cdef inline int os_wait(int fd, short events, double seconds) noexcept nogil:
+    """Wait for events of poll(2). Returns 1, 0 if the time is up, or -1 with errno set: EINTR at a signal."""
+    cdef pollfd one = pollfd(fd, events, 0)
     cdef int ready = poll(&one, 1, <int>(seconds * 1000) + 1 if seconds > 0 else 0)
     if ready < 0:
         return -1
@@ -70,18 +70,26 @@ def flock_within(int fd, double seconds):
     return got == 1
 
 
-def wait_readable(int fd, double seconds):
+cdef object os_wait_on(int fd, short events, double seconds):
     cdef double deadline = os_now_s() + seconds
     cdef int got
     while True:
         with nogil:
-            got = os_wait_readable(fd, seconds)
+            got = os_wait(fd, events, seconds)
         if got >= 0:
             return got == 1
         if errno != EINTR:
             PyErr_SetFromErrno(OSError)
         PyErr_CheckSignals()
         seconds = deadline - os_now_s()
+
+
+def wait_readable(int fd, double seconds):
+    return os_wait_on(fd, POLLIN, seconds)
+
+
+def wait_writable(int fd, double seconds):
+    return os_wait_on(fd, POLLOUT, seconds)
 
 
 def send_wake_up(bytes path not None):

@@ -522,6 +522,12 @@ def wait_readable(fd: int, seconds: float) -> bool:
     Raises OSError if the descriptor cannot be polled.
     """
 
+def wait_writable(fd: int, seconds: float) -> bool:
+    """Return whether a write to the descriptor will not block, waiting for that up to `seconds`.
+
+    If nobody reads from the other end any more, a write does not block. seconds, errors: as for `wait_readable`.
+    """
+
 def send_wake_up(path: bytes) -> int:
     """Send a wake-up, a datagram of one byte, to the Unix socket at `path` without blocking. Returns 0 or an errno.
 

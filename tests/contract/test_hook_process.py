@@ -3,13 +3,14 @@
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from support.host import MEMORABLE, Started, assistant, looping
+from support.host import MEMORABLE, Started, assistant, frame, looping
 from support.oracles import jwz
 
 # ---- the argv ----------------------------------------------------------------
@@ -42,6 +43,44 @@ def test_the_command_itself_answers_too(project):
     payload = json.dumps(project.payload(last_assistant_message="Hm."))
     done = project.tailhook("hook", "idle", stdin=payload)
     assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
+
+
+# ---- stdout ------------------------------------------------------------------
+
+
+def run_with_full_pipe(argv, env, cwd, stdin):
+    """Run a program whose stdout is a non-blocking pipe that is read only once it is full; return code and output."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with Started(argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.DEVNULL) as process:
+        process.stdin.write(stdin)
+        process.stdin.close()
+        while select.select([], [writer], [], 0.01)[1] and process.poll() is None:
+            time.sleep(0.002)
+        os.close(writer)
+        with open(reader, "rb") as out:
+            return out.read(), process.wait()
+
+
+def test_an_answer_on_a_full_pipe_that_does_not_block_is_whole(project):
+    prompt = "Make the tests pass. " * 15_000
+    project.ralph(prompt=prompt)
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+
+    def run(argv):
+        out, code = run_with_full_pipe(argv, project.env, project.folder, payload)
+        return subprocess.CompletedProcess(argv, code, out, b"")
+
+    done = project.run([*project.argv[:-1], "ralph"], run)
+    assert (done.returncode, json.loads(done.stdout)["reason"]) == (0, prompt.strip())
+
+
+@pytest.mark.cold_form
+def test_what_a_command_prints_on_a_full_pipe_that_does_not_block_is_whole(project):
+    project.loop(frame(), about="x" * 300_000)
+    argv = [sys.executable, "-m", "tailhook", "loop", "status", "--json"]
+    out, code = run_with_full_pipe(argv, project.env, project.folder, b"")
+    assert (code, json.loads(out)["state"]["about"]) == (0, "x" * 300_000)
 
 
 # ---- stdin -------------------------------------------------------------------

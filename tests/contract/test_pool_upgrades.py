@@ -27,6 +27,7 @@ from support.pool import (
 )
 
 from tailhook import _core
+from tailhook.pool.control import read_installation
 
 pytestmark = WITHOUT_SANITIZER
 
@@ -128,6 +129,43 @@ def test_a_removed_environment_lets_the_agent_go_with_one_line_and_ends_the_pool
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
         assert "is missing" in done.stderr
         wait_until(lambda: not any(map(is_alive, processes)))
+
+
+def test_if_the_hook_file_vanishes_while_python_starts_the_agent_may_stop(home, site):
+    """Python itself would exit with 2, which a host takes for a block."""
+    entry = site / "hook" / "entry.py"
+    with Pool(home, package=site, starts=False) as pool:
+        version, prefix, interpreter, _, pool_entry = read_installation(str(pool.folder))
+        upgrading = home / "python"
+        upgrading.write_text(f'#!/bin/sh\nrm {entry}\nexec {interpreter} "$@"\n')
+        upgrading.chmod(0o700)
+        fields = (version, prefix, str(upgrading), str(entry), pool_entry)
+        (pool.folder / "installation").write_text("".join(f"{field}\0" for field in fields))
+        done = pool.hook(STOP, TAILHOOK_NO_POOL="1")
+        assert not entry.exists()
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
+        assert str(entry) in done.stderr
+
+
+@pytest.mark.parametrize("left", ["nothing", "half of it", "zeros"])
+def test_if_files_of_the_package_are_missing_a_hook_blocks_with_an_answer_or_lets_the_agent_go(home, site, left):
+    """As during an upgrade: each file in turn, in a project with a loop."""
+    project = looping_project(home)
+    with Pool(home, package=site, starts=False) as pool:
+        for path in sorted(site.rglob("*.py")) + sorted(site.glob("_core*.so")):
+            if path.parent.name not in ("tailhook", "hook", "machines", "stores") or path.name == "entry.py":
+                continue
+            whole = path.read_bytes()
+            if left == "nothing":
+                path.unlink()
+            elif path.suffix == ".so":
+                continue  # the system's loader ends a process that loads half a library
+            else:
+                path.write_bytes(whole[: len(whole) // 2] if left == "half of it" else bytes(len(whole)))
+            done = pool.hook(STOP, [*pool.cold, "idle"], cwd=project)
+            path.write_bytes(whole)
+            answer = json.loads(done.stdout)["decision"] if done.stdout else "allow"
+            assert (done.returncode, answer) in ((0, "allow"), (2, "block")), (path, done)
 
 
 # ---- install and uninstall ---------------------------------------------------------

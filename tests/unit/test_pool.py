@@ -26,11 +26,11 @@ from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record
 # ---- requests --------------------------------------------------------------------
 
 
-def request_of(arguments, variables, magic=REQUEST_MAGIC, more=0, count=None):
+def request_of(arguments, variables, magic=REQUEST_MAGIC, more=0, count=None, umask=0o22):
     """Return the bytes of a request.  more: added to its size."""
     strings = b"".join(one + b"\0" for one in (*arguments, *variables))
     numbers = (magic, 8), (7, 8), (len(strings) + more, 4), (len(arguments) if count is None else count, 4)
-    head = b"".join(number.to_bytes(size, sys.byteorder) for number, size in (*numbers, (0o22, 4), (99, 4)))
+    head = b"".join(number.to_bytes(size, sys.byteorder) for number, size in (*numbers, (umask, 4), (99, 4)))
     return head + strings
 
 
@@ -65,6 +65,8 @@ def test_a_request_has_what_a_process_gets(descriptors):
         request_of([], [b"A=1"]),
         request_of([b"hook"], [], count=2),
         request_of([b"hook"], [], count=2**32 - 1),
+        request_of([b"hook"], [], umask=2**31),
+        request_of([b"hook"], [], umask=0o1000),
     ],
 )
 def test_what_is_not_a_whole_request_is_refused_and_its_descriptors_closed(descriptors, data):

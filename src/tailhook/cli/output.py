@@ -1,17 +1,22 @@
 """What the commands have in common: how they are declared, how they print, how they fail."""
 
 import argparse
+import io
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe, plain_lines
 from tailhook.machines import MAX_COUNT, whole_number
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 
 class CommandError(Exception):
@@ -45,6 +50,27 @@ def open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - until the process ends
+
+
+class WaitingFile(io.FileIO):
+    """A standard stream that is a non-blocking pipe: waits for its reader, as a blocking one does."""
+
+    def write(self, data: "ReadableBuffer") -> int:
+        """Write some bytes, and return how many. Raises OSError."""
+        while (written := super().write(data)) is None:
+            select.select([], [self.fileno()], [])
+        return written
+
+
+def wait_for_readers() -> None:
+    """Let stdout and stderr wait for their readers, if they are non-blocking: print would lose what does not fit."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not os.get_blocking(stream.fileno()):
+            raw = WaitingFile(stream.fileno(), "w", closefd=False)
+            waiting = io.TextIOWrapper(
+                io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=stream.line_buffering
+            )
+            setattr(sys, "stdout" if stream is sys.stdout else "stderr", waiting)
 
 
 def check_stdout(advice: str) -> None:

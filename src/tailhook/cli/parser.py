@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import cast
 
 from tailhook import __version__
-from tailhook.cli.output import CommandGroup, attempt, open_missing_streams
+from tailhook.cli.output import CommandGroup, attempt, open_missing_streams, wait_for_readers
 
 # The modules of this folder that declare commands, with their commands, in the order of `tailhook --help`.
 COMMAND_MODULES = {
@@ -31,6 +31,7 @@ COMMAND_MODULES = {
 def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
     open_missing_streams()
+    wait_for_readers()
     arguments, rest = parser(modules_of(argv)).parse_known_args(argv)
     if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "add_words")):
         arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")

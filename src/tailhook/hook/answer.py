@@ -2,20 +2,31 @@
 
 import posix
 
-from tailhook._core import write_json
+from tailhook._core import wait_writable, write_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+READER_TIMEOUT_S = 5.0  # how long to wait for a reader that takes nothing
 COMPACT, SPACED = 0, 1  # `write_json` styles: without a space, or with one after each colon and comma
 
 
-def write_output(fd: int, data: bytes) -> None:
-    """Write all of `data`; a reader that has gone away changes nothing."""
+def write_output(fd: int, data: bytes, seconds: float = READER_TIMEOUT_S) -> None:
+    """Write all of `data`; a reader that has gone away changes nothing.
+
+    A host may have made its pipe non-blocking. If it is full, wait until the host has read from it.
+
+    seconds: how long to wait for a reader that takes nothing; the rest is then lost.
+    """
+    rest = memoryview(data)
     try:
-        while data:
-            data = data[posix.write(fd, data) :]
+        while rest:
+            try:
+                rest = rest[posix.write(fd, rest) :]
+            except BlockingIOError:
+                if not wait_writable(fd, seconds):
+                    return
     except OSError:
         pass
 

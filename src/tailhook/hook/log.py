@@ -21,5 +21,5 @@ def write_log_line(path: str, now: float, machine: str, verdict: "Verdict[Any] |
         fd = posix.open(path, flags, 0o600)
     except (OSError, ValueError):
         return
-    write_output(fd, f"{line}\n".encode("utf-8", "backslashreplace"))
+    write_output(fd, f"{line}\n".encode("utf-8", "backslashreplace"), 0)  # a pipe may have no reader
     posix.close(fd)

@@ -39,6 +39,7 @@ FIRST_BYTES = 1 << 15  # read at first; most requests are smaller
 REQUEST_TIMEOUT_S = 1.0  # in which a client sends its request, once the worker is ready
 QUIET_S = 10.0  # after which a worker leaves, unless it is one of the last
 MAX_REQUESTS = 1000  # after which a worker is replaced
+MAX_UMASK = 0o777
 MAX_GROWTH = 32 << 20  # bytes of memory by which a worker may have grown
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # of `ru_maxrss`
 OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
@@ -310,6 +311,7 @@ def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
         or len(descriptors) != REQUEST_DESCRIPTORS
         or strings[-1]
         or not 0 < count < len(strings)
+        or number(24, 4) > MAX_UMASK
     ):
         close_all(descriptors)
         return None
