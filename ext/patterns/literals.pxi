@@ -44,6 +44,9 @@ def promises(source, bint own_line=False):
     cdef size_t i
     cdef int failed
     cdef list found = []
+    cdef Py_ssize_t start, size
+    cdef Py_ssize_t last_start = 0  # of the promise before
+    cdef Py_ssize_t last_size = -1
     _owner = utf8_open(source, &text)
     match_table_view(&table, match_promise_tags)
     lines = MatchLines(text.data, text.length, 0, 1, 0, 0, 1, 0)
@@ -59,7 +62,12 @@ def promises(source, bint own_line=False):
             elif opening:
                 match_lines_advance(&lines, opening.start)
                 if not own_line or match_stands_alone(&lines, opening.start, tag.end):
-                    found.append(text.data[opening.end:tag.start].decode("utf-8", "replace"))
+                    start = opening.end
+                    size = <Py_ssize_t>tag.start - start
+                    if size != last_size or memcmp(text.data + start, text.data + last_start, size) != 0:
+                        found.append(text.data[start:start + size].decode("utf-8", "replace"))
+                    last_start = start
+                    last_size = size
                 opening = NULL
         return found
     finally:

@@ -488,7 +488,8 @@ def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, i
 def promises(source: str | bytes, own_line: bool = False) -> list[str]:
     """Return the words of each `<promise>` in a text, from the nearest opening tag to the closing one, in order.
 
-    Both tags must be outside code. The text between them may contain code and line ends.
+    Both tags must be outside code. The text between them may contain code and line ends. Of equal ones that follow one
+    another, only the first is returned.
     own_line: the tags must be alone on their line or lines, apart from the markers of quotes and list items.
 
     >>> promises("I promise: <promise>TESTS\\nGREEN</promise>, and `<promise>nothing</promise>` else")
@@ -525,7 +526,7 @@ def wait_readable(fd: int, seconds: float) -> bool:
 def wait_writable(fd: int, seconds: float) -> bool:
     """Return whether a write to the descriptor will not block, waiting for that up to `seconds`.
 
-    If nobody reads from the other end any more, a write does not block. seconds, errors: as for `wait_readable`.
+    If the other end is closed, a write does not block. seconds, errors: as for `wait_readable`.
     """
 
 def send_wake_up(path: bytes) -> int:

@@ -297,7 +297,7 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
 @pytest.mark.parametrize(
     ("machine", "path", "code", "words"),
     [
-        ("idle", ".claude/tailhook.json", 0, "larger than 16 MiB. The defaults are used"),
+        ("idle", ".claude/tailhook.json", 0, "larger than 256 KiB. The defaults are used"),
         ("idle", ".claude/idle-loop.local.md", 0, "larger than 4 MiB"),
         ("ralph", ".claude/ralph-loop.local.md", 0, "larger than 4 MiB"),
         ("memory", ".claude/memory/memory-config.json", 2, "[DECISION] We chose A"),

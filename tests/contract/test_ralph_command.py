@@ -184,3 +184,10 @@ def test_adopt_hands_the_loop_to_this_session(project, ralph, path):
     assert 'session_id: "claim"' in path.read_text()
     path.unlink()
     assert ralph("adopt").returncode == 1
+
+
+def test_a_promise_that_the_state_file_cannot_keep_is_refused(project):
+    done = project.tailhook("ralph", "start", "--completion-promise", "x" * 20_000, "Go.")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the promise is too long" in done.stderr
+    assert not (project.folder / ".claude").exists()

@@ -197,3 +197,13 @@ def test_no_value_of_a_field_breaks_the_hook(project, key, said):
     stop = project.hook(json.dumps(payload).encode())
     assert stop.exit_code == 0
     assert "Error" not in stop.stderr
+
+
+def test_a_front_matter_that_is_too_large_lets_the_agent_go_and_stays(project):
+    path = project.ralph()
+    path.write_text(path.read_text().replace("---\n", "---\n" + "key: value\n" * 2000, 1))
+    before = path.read_bytes()
+    stop = project.stop("Hm.")
+    assert stop.allowed
+    assert f"{path}: the front matter is larger than 16 KiB" in stop.stderr
+    assert path.read_bytes() == before

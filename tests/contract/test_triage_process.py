@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from support.host import SANITIZER
@@ -12,6 +14,7 @@ from support.triage import Agent, entry, group, pipeline, planning
 
 from tailhook.stores.atomic import MAX_READ_FILE_BYTES
 
+ROOT = Path(__file__).parents[2]
 WAITING = pipeline("triage", entry(0, "pending"))
 MOVING = pipeline("triage", entry(0))
 
@@ -38,6 +41,23 @@ def test_a_pipeline_runs_from_triage_to_complete_turn_by_turn(project):
     assert state["fix_planning"]["groups"]["g"]["sub_phase"] == "complete"
     assert state["fix_planning"]["groups"]["g"]["entry_count"] == 6
     assert project.stop("Hm.").allowed
+
+
+def test_the_sample_of_the_page_begins_a_pipeline_that_runs_to_its_end(project):
+    sample = (ROOT / "examples" / "sample_triage.json").read_text()
+    assert f"```json\n{sample}```\n" in (ROOT / "docs" / "machines" / "triage.md").read_text()
+    path = project.triage(sample)
+    status = project.tailhook("triage", "status").stdout
+    assert re.search(r"phase +triage\n +total +3\n +pending +2\n +completed +1\n", status)
+    assert "At the next stop the agent must continue: triage." in status
+    stop = project.stop("Hm.")
+    assert blocked_for(stop, "triage-investigator")
+    assert '- entries[0]: "parse_header is never called"' in stop.answer["reason"]
+    agent = Agent(lambda n: {"status": "completed", "result": {"is_true_positive": False, "group_id": "unused"}})
+    while not stop.allowed:
+        agent.obey(stop.answer["reason"])
+        stop = project.stop("Hm.")
+    assert phase(path) == "complete"
 
 
 def test_a_change_is_saved_before_the_answer_laid_out_and_with_its_time(project):
@@ -325,7 +345,7 @@ def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
 
 def test_status_shows_phase_counts_and_groups(project):
     none = project.tailhook("triage", "status")
-    assert none.stdout == "No triage pipeline is running in this project.\n"
+    assert none.stdout.startswith("No triage pipeline is running in this project.\nTo begin one, save a state as ")
     fields = {"false_positive": True, "group_id": "g"}
     entries = [entry(0, **fields), entry(1, **fields), entry(2), entry(3, "failed")]
     groups = planning(group("g\x1b[31m", plans_written=3))

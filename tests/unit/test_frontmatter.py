@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from tailhook.stores.atomic import TOO_LARGE
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile
 from tailhook.stores.jsonfile import find_files
 
@@ -203,6 +204,16 @@ def test_a_file_of_more_than_4_mib_is_refused(tmp_path):
     with pytest.raises(OSError, match="larger than 4 MiB") as caught:
         FrontMatterFile(str(tmp_path), "state.md")
     assert caught.value.filename == str(path)
+
+
+def test_front_matter_of_more_than_16_kib_is_refused_and_the_prompt_may_be_longer(tmp_path):
+    path = state_file(tmp_path)
+    path.write_text("---\nkey: " + "x" * ((16 << 10) - 5) + "\n---\n" + "y" * (1 << 20))
+    assert len(FrontMatterFile(str(tmp_path), "state.md").page["key"]) == (16 << 10) - 5
+    path.write_text("---\nkey: " + "x" * ((16 << 10) - 4) + "\n---\n")
+    with pytest.raises(OSError, match="the front matter is larger than 16 KiB") as caught:
+        FrontMatterFile(str(tmp_path), "state.md")
+    assert (caught.value.filename, caught.value.errno) == (str(path), TOO_LARGE)
 
 
 def test_a_link_in_place_of_the_file_is_an_error_that_names_it(tmp_path):

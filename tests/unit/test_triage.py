@@ -424,3 +424,33 @@ def test_each_phase_looks_at_the_columns_that_it_needs():
 
 def test_times_have_milliseconds():
     assert iso_time(1_767_312_245.0071, milliseconds=True) == "2026-01-02T00:04:05.007Z"
+
+
+@pytest.mark.parametrize(
+    ("state", "member"),
+    [
+        ({"entries": []}, 'phase is missing: the first one is "triage"'),
+        ({"phase": 5, "entries": []}, "unknown phase 5"),
+        ({"phase": "triage"}, "entries is missing, or is not an array"),
+        ({"phase": "triage", "entries": [{"name": "a"}]}, "entries[0].status is missing: it must be one of pending,"),
+        (
+            {"phase": "triage", "entries": [{"status": "new"}]},
+            'entries[0].status is "new", which is unknown: it must be',
+        ),
+        (pipeline("aggregation", aggregation={"status": "done"}), 'aggregation.status is "done", which is unknown'),
+        (pipeline("aggregation", aggregation={}), "aggregation.status is missing"),
+        (
+            pipeline("meta-review", entry(0, false_positive=True, group_id=7), meta_review=DONE),
+            "entries[0].result.group_id is 7, not a string",
+        ),
+    ],
+)
+def test_a_message_names_the_member_that_is_missing_or_wrong(state, member):
+    found = verdict(state)
+    assert found.outcome == "allow"
+    assert found.warning.startswith(f"tailhook: {PATH}: {member}")
+
+
+def test_an_entry_without_a_name_is_called_so():
+    reason = verdict({"phase": "triage", "entries": [{"id": 1, "status": "pending"}]}).reason
+    assert "- entries[0]: it has no name" in reason

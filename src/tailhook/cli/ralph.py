@@ -17,7 +17,7 @@ from tailhook.machines import CLAIM, ralph
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import quote_yaml
+from tailhook.stores.frontmatter import FrontMatter, quote_yaml
 
 MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whole
 
@@ -71,6 +71,11 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
+    text = page(arguments.max_iterations, promise, prompt)
+    try:
+        FrontMatter(text)
+    except OSError:
+        raise UsageError("the promise is too long to be kept in the state file. Choose a shorter text.") from None
     found = store.find_ralph(project_folders({}))
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)
@@ -78,7 +83,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     try:
         with Lock(private_file(folder, RALPH_FILE, ".lock")):
             refuse_live(arguments.force)
-            replace_file(RALPH_FILE, page(arguments.max_iterations, promise, prompt).encode("utf-8"), folder)
+            replace_file(RALPH_FILE, text.encode("utf-8"), folder)
     finally:
         os.close(folder)
     loop = store.RalphFile(root)

@@ -9,8 +9,9 @@ from tailhook.cli.output import Commands, add_json, command, group, print_facts
 from tailhook.cli.session import format_next_stop
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
+from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_folders, project_root
-from tailhook.hook.triage import Pipeline, decide_pipeline, find_pipeline
+from tailhook.hook.triage import ENDING, Pipeline, decide_pipeline, find_pipeline
 from tailhook.machines import format_value
 from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries, Facts
 
@@ -64,7 +65,11 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
 def format_pipeline(facts: dict[str, Any]) -> list[str]:
     """Return the facts as lines for a person."""
     if facts["path"] is None:
-        return ["No triage pipeline is running in this project."]
+        folder = next(iter(MACHINES["triage"].get("marker_files", ())))
+        return [
+            "No triage pipeline is running in this project.",
+            f"To begin one, save a state as {folder}/NAME{ENDING}; docs/machines/triage.md has a sample.",
+        ]
     lines = [plain(f"{facts['path']}"), plain(f"  phase        {facts['phase']}")]
     for name, number in (facts["entries"] or {}).items():
         lines.append(plain(f"  {name:<16} {number}"))

@@ -32,6 +32,7 @@ USER_KEYS = {
     "pool": ("autostart", "stats"),
     **{name: machine.get("user_keys", ()) for name, machine in MACHINES.items()},
 }
+MAX_CONFIG_BYTES = 256 << 10
 MAX_SECONDS = 2**53  # a larger number cannot be a time
 MAX_MEMBERS = 100  # of a list that are used
 
@@ -69,14 +70,14 @@ def stays_below(path: str) -> bool:
 
 def user_bytes(path: str) -> bytes:
     """Return the user's file; a link to it is the user's own choice. Raises OSError."""
-    return read_file(path, flags=posix.O_CLOEXEC | posix.O_NONBLOCK)
+    return read_file(path, flags=posix.O_CLOEXEC | posix.O_NONBLOCK, max_bytes=MAX_CONFIG_BYTES)
 
 
 def project_bytes(project: str) -> bytes:
     """Return the project's file, unless it is a link. Raises OSError."""
     folder = open_folder(project, ".claude")
     try:
-        return read_file("tailhook.json", folder)
+        return read_file("tailhook.json", folder, max_bytes=MAX_CONFIG_BYTES)
     finally:
         posix.close(folder)
 

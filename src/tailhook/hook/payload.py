@@ -41,7 +41,7 @@ def read_payload(fd: int = 0, first_byte_timeout: float = PAYLOAD_TIMEOUT_S) -> 
         if end < 0 and left <= 0:
             return None
     try:
-        payload = parse_json(bytes(data[:end]))
+        payload = parse_json(bytes(memoryview(data)[:end]))
     except ValueError as error:
         raise ValueError(f"the payload is {error}") from None
     if not isinstance(payload, dict):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
 BATCH_SIZE = 5  # entries that one turn investigates, if the state has no `batch_size`
+STATE_STATUSES = ("pending", "completed", "failed")  # of an entry, the aggregation and the meta-review
 MAX_FOLDER_CHARS = 60  # of a group's id that are its folder's name
 MAX_LIST_CHARS = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
 
@@ -81,7 +82,7 @@ class Entries:
             if group_id is None:
                 continue
             if not isinstance(group_id, str):
-                raise BrokenError(f"the group_id of entry {number} is not a string")
+                raise BrokenError(f"entries[{number}].result.group_id is {format_value(group_id)}, not a string")
             groups.setdefault(group_id, []).append(number)
         return groups
 
@@ -152,6 +153,8 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Sta
     if facts.stop_hook_active and not facts.has_changed():
         return Verdict("allow", "nothing changed since the last block")
     phase = state.get("phase")
+    if phase is None:
+        return broken('phase is missing: the first one is "triage"', facts)
     try:
         if phase == "triage":
             return in_triage(state, entries, facts)
@@ -177,8 +180,8 @@ def in_triage(state: "dict[str, Any]", entries: Entries | None, facts: Facts) ->
     if pending := entries.pending():
         return instruct("triage", investigate(pending, entries, batch_size(state), facts))
     for number, status in enumerate(entries.status):
-        if status not in ("completed", "failed"):
-            raise BrokenError(f"unknown status {format_value(status)} of entry {number}")
+        if status not in STATE_STATUSES:
+            raise BrokenError(f"entries[{number}].status is {describe_status(status)}")
     return instruct("aggregation", aggregate(entries, facts), [(("phase",), "aggregation")])
 
 
@@ -373,7 +376,7 @@ def broken(what: str, facts: Facts) -> "Verdict[StateEdits]":
 def required(entries: Entries | None) -> Entries:
     """Return the entries. Raises BrokenError if they are missing."""
     if entries is None:
-        raise BrokenError("entries is not an array")
+        raise BrokenError("entries is missing, or is not an array")
     return entries
 
 
@@ -390,9 +393,15 @@ def status_of(state: "dict[str, Any]", key: str) -> str | None:
     if state.get(key) is None:
         return None
     status = section(state, key).get("status")
-    if status not in ("pending", "completed", "failed"):
-        raise BrokenError(f"unknown status {format_value(status)} of {key}")
+    if status not in STATE_STATUSES:
+        raise BrokenError(f"{key}.status is {describe_status(status)}")
     return str(status)
+
+
+def describe_status(status: object) -> str:
+    """Return what is wrong with a status that STATE_STATUSES does not list."""
+    found = "missing" if status is None else f"{format_value(status)}, which is unknown"
+    return f"{found}: it must be one of {', '.join(STATE_STATUSES)}"
 
 
 def batch_size(state: "dict[str, Any]") -> int:
@@ -436,7 +445,8 @@ def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts
     """Return the instruction to investigate the next batch of entries."""
     total, named, length = len(entries.status), [], 0
     for number in pending[:batch]:
-        named.append(f"- entries[{number}]: {format_value(entries.name[number])}")
+        name = entries.name[number]
+        named.append(f"- entries[{number}]: {format_value(name) if name is not None else 'it has no name'}")
         length += len(named[-1])
         if length > MAX_LIST_CHARS:
             named.append("- and the pending ones that follow")

@@ -197,7 +197,8 @@ def read_file(
     try:
         facts = posix.fstat(fd)
         if facts.st_size > max_bytes:
-            raise OSError(TOO_LARGE, f"the file is larger than {max_bytes >> 20} MiB", name)
+            limit = f"{max_bytes >> 20} MiB" if max_bytes >= 1 << 20 else f"{max_bytes >> 10} KiB"
+            raise OSError(TOO_LARGE, f"the file is larger than {limit}", name)
         if forbidden is not None and facts.st_uid != posix.geteuid():
             raise PermissionError(f"{name} belongs to another user (uid {facts.st_uid})")
         if forbidden is not None and facts.st_mode & forbidden:

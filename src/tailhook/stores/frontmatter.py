@@ -15,6 +15,7 @@ import posix
 
 from tailhook._core import write_json
 from tailhook.stores.atomic import (
+    TOO_LARGE,
     Lock,
     open_folder,
     private_file,
@@ -25,11 +26,12 @@ from tailhook.stores.atomic import (
 
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
+MAX_FRONT_MATTER_CHARS = 16 << 10  # before the prompt: every key takes a microsecond at each stop
 NULLS = ("", "null", "Null", "NULL", "~")
 
 
 class FrontMatter:
-    """A file's text with front matter. Raises ValueError if it has none.
+    """A file's text with front matter. Raises ValueError if it has none, OSError (`errno` TOO_LARGE) if it is too long.
 
     Keys are looked up as in a dict. If a key occurs more than once, the first one counts. Values are strings without
     their quotes. Lines that are indented deeper than the first key (a nested mapping, the text of a block scalar)
@@ -48,6 +50,8 @@ class FrontMatter:
         end = text.find("\n---", top)
         if end < 0:
             raise ValueError("no front matter: the second --- is missing")
+        if end - top > MAX_FRONT_MATTER_CHARS:
+            raise OSError(TOO_LARGE, f"the front matter is larger than {MAX_FRONT_MATTER_CHARS >> 10} KiB")
         self.text = text
         self.top = top  # where the first key begins; if there is none, where a key is added
         self.body = text[end + 4 :].strip()
@@ -113,6 +117,7 @@ class FrontMatterFile:
         self.path = f"{project}/.claude/{name}"
         self.folder = open_folder(project, ".claude")
         self.data: bytes | None = None
+        self.page: FrontMatter | None = None
         self.reload()
 
     def __del__(self) -> None:
@@ -126,9 +131,10 @@ class FrontMatterFile:
     def reload(self) -> bool:
         """Read the file again; return whether it had changed. It is not an error if it is gone. Raises OSError."""
         before, self.data = self.data, self.read()
-        self.page: FrontMatter | None = None
-        self.changed = 0.0
         self.gone = self.data is None
+        self.changed = 0.0
+        if self.data != before:
+            self.page = None
         if self.data is not None:
             self.parse(self.data)
         return self.data != before
@@ -137,9 +143,12 @@ class FrontMatterFile:
         """Set `page` from the file's bytes, and `changed` from its modification time. Raises OSError."""
         try:
             self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime
-            self.page = FrontMatter(data.decode("utf-8", "surrogateescape"))
+            self.page = self.page or FrontMatter(data.decode("utf-8", "surrogateescape"))
         except (FileNotFoundError, ValueError):
             pass
+        except OSError as error:
+            error.filename = self.path
+            raise
 
     def read(self) -> bytes | None:
         """Return the file's bytes, or None if it is gone. Raises OSError."""
