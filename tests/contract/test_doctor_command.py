@@ -64,7 +64,9 @@ def test_all_is_well_after_an_install(project, settings):
         assert finding["status"] in ("ok", "warning")  # a busy machine is slow
         assert all(figure > 0 for figure in finding["figures"].values())
         assert 0.5 < finding["figures"]["ratio"] < 10
-        assert f"{finding['figures']['ratio']:.2f} times bare Python" in finding["what"]
+        shown = re.search(r"in ([\d.]+) ms, ([\d.]+) times bare Python \(([\d.]+) ms\)", finding["what"])
+        time, ratio, bare = map(float, shown.groups())
+        assert (time - 0.05) / (bare + 0.05) - 0.005 <= ratio <= (time + 0.05) / (bare - 0.05) + 0.005
     words = project.tailhook("doctor").stdout
     assert re.fullmatch(r"No problems found\.|Found \d warnings?\.", words.splitlines()[-1])  # a busy machine is slow
     assert "times bare Python" in words
@@ -93,6 +95,18 @@ def test_the_last_line_counts_failures_and_warnings(project):
     broken.parent.mkdir(parents=True)
     broken.write_text('{"idle": {"unknown": 1}}')
     assert project.tailhook("doctor").stdout.endswith("\nFound 1 failure and 1 warning.\n")
+
+
+def test_failures_come_first_and_each_file_is_named_once(project, settings):
+    edit(settings, lambda values: values.update(disableAllHooks=True))
+    edit(settings, lambda values: values["hooks"]["Stop"].append({"hooks": [{"type": "command", "command": "true"}]}))
+    lines = project.tailhook("doctor").stdout.splitlines()
+    assert lines[0] == f"failure  {settings}: disableAllHooks is true, so the host runs no hook"
+    assert lines.count(str(settings)) == 1
+    below = lines[lines.index(str(settings)) + 1 :]
+    assert any(line.startswith("  ok       Stop: answers") for line in below) or "warning" in lines[2]
+    assert any(line.startswith("  note     another Stop hook runs too: true") for line in below)
+    assert sum(str(settings) in line for line in lines[2:]) <= 3  # a busy machine is slow, and has warnings
 
 
 def test_before_an_install_it_leaves_no_folder(project):

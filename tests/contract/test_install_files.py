@@ -33,7 +33,6 @@ def test_a_link_stays_a_link_and_its_target_is_edited(project, user_settings, tm
 @pytest.mark.parametrize(
     ("data", "where"),
     [
-        (b"", "line 1, column 1"),
         (b'{\n  "a": 1,\n  // mine\n}', "line 3, column 3"),
         (b'{"a": 1,}', "line 1, column 9"),
         (b'{"a": "\xff"}', "column 8"),
@@ -78,6 +77,39 @@ def test_an_install_after_which_no_hook_runs_prints_why_and_fails(project, user_
     assert reason in done.stderr
     assert project.tailhook("uninstall", "--yes").returncode == 0
     assert user_settings.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "\ufeff\n"])
+def test_an_empty_settings_file_has_no_settings_and_comes_back_as_it_was(project, user_settings, text):
+    user_settings.parent.mkdir()
+    user_settings.write_text(text)
+    assert project.tailhook("doctor").stdout.startswith("failure  no tailhook hook is installed\n")
+    assert project.tailhook("install", "--yes").returncode == 0
+    assert "Stop" in json.loads(user_settings.read_text())["hooks"]
+    assert project.tailhook("uninstall", "--yes").returncode == 0
+    assert user_settings.read_text() == text
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_an_install_by_root_keeps_the_owner_and_the_group(project, user_settings):
+    user_settings.parent.mkdir()
+    user_settings.write_text("{}")
+    os.chown(user_settings, 1234, 1235)
+    user_settings.chmod(0o640)
+    for command in ("install", "uninstall"):
+        assert project.tailhook(command, "--yes").returncode == 0
+        status = user_settings.stat()
+        assert (status.st_uid, status.st_gid, status.st_mode & 0o777) == (1234, 1235, 0o640)
+
+
+def test_another_name_of_the_file_is_reported_and_keeps_the_old_text(project, user_settings, tmp_path):
+    user_settings.parent.mkdir()
+    user_settings.write_text("{}")
+    (tmp_path / "another").hardlink_to(user_settings)
+    done = project.tailhook("install", "--yes")
+    assert f"The old file has 1 other name (hard links) and stays as it was there; only {user_settings}" in done.stdout
+    assert (tmp_path / "another").read_text() == "{}"
+    assert "hard links" not in project.tailhook("uninstall", "--yes").stdout
 
 
 def test_hooks_that_an_enabled_plugin_asks_already_are_not_installed_beside_it(project, user_settings):

@@ -162,13 +162,21 @@ def test_the_hosts_own_folder_is_used_if_a_variable_names_it(project, tmp_path, 
         (["copilot", "--form", "exec"], "runs hooks as shell commands only"),
         (["gemini", "--block-cap", "0"], "a limit on blocks in a row does not exist"),
         (["copilot", "--block-cap", "0"], "a limit on blocks in a row cannot be changed"),
-        (["emacs"], "invalid choice"),
+        (["emacs"], "unknown host: emacs"),
     ],
 )
 def test_what_a_host_does_not_have_is_a_usage_error(project, words, reason):
     done = install(project, *words)
     assert (done.returncode, reason in done.stderr) == (2, True)
     assert not [path for path in USER_FILES.values() if (project.home / path).exists()]
+
+
+@pytest.mark.parametrize(("word", "meant"), [("claude", "claude-code"), ("copilot-cli", "copilot"), ("vim", "")])
+def test_a_host_by_another_name_is_a_usage_error_that_names_the_right_one(project, word, meant):
+    done = project.tailhook("install", "--host", word)
+    assert done.returncode == 2
+    assert (f"Did you mean {meant}?" in done.stderr) == bool(meant)
+    assert "The hosts are: claude-code, codex, gemini, cursor, copilot" in done.stderr
 
 
 def test_the_limit_of_cursor_is_a_member_of_its_stop_hook(project):

@@ -2,12 +2,15 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 
 import pytest
 from support.daemon import daemon_in, refused, spooled, wait_until
 from support.host import Project
+
+from tailhook.install.hooks_file import hooks_file_of
 
 EVERY_EVENT = {
     "SessionStart",
@@ -79,6 +82,22 @@ def test_without_plates_no_other_event_is_left(installed):
     assert set(json.loads(installed.settings.read_text())["hooks"]) == {"Stop", "SessionStart"}
 
 
+def test_what_plates_adds_is_shown_as_a_table_of_events_and_one_entry(project):
+    shown = project.tailhook("install", "--yes", "--with", "plates", "--block-cap", "0").stdout
+    file = hooks_file_of("claude-code")
+    for event in file.events:
+        (line,) = [line for line in shown.splitlines() if line.startswith(f"+ {event} ")]
+        matcher = file.reported_events.get(event) or ""
+        asked = "plates" if event in file.reported_events else "idle,ralph,triage,plates"
+        assert line.split()[2:] == [*filter(None, [matcher]), asked]
+    assert shown.count('"command"') == 2  # a hook's type, and its program
+    assert '"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0"' in shown
+    assert len(shown.splitlines()) < 50
+    gone = project.tailhook("uninstall", "--yes").stdout
+    assert re.findall(r"^- (\w+)", gone, re.MULTILINE) == file.events
+    assert len(gone.splitlines()) < 50
+
+
 def test_the_doctor_tries_every_hook(installed):
     tried = findings(installed, "hook")
     assert {finding["what"].split(": ")[1] for finding in tried} == EVERY_EVENT
@@ -108,7 +127,7 @@ def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed
         daemon.start().post("stop")
         (there,) = findings(installed, "plates")
     assert there["status"] == "ok"
-    assert "1 plates" in there["what"]
+    assert "answers: 1 plate, " in there["what"]
 
 
 def test_the_doctor_counts_what_a_daemon_could_not_take(installed):

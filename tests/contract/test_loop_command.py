@@ -7,7 +7,7 @@ import time
 from functools import partial
 
 import pytest
-from support.host import frame, looping
+from support.host import frame, looping, tailhook
 from support.install import write_hooks
 from support.oracles import jwz
 
@@ -55,6 +55,20 @@ def test_the_prompt_is_kept_privately_as_it_was(project, loop):
     assert (kept / path.rpartition("/")[2]).stat().st_mode & 0o777 == 0o600
     assert kept.stat().st_mode & 0o777 == 0o700
     assert not list(project.folder.rglob("*.md"))
+
+
+def test_the_prompts_of_ended_loops_go_at_the_next_start_and_those_of_running_ones_stay(project, loop, tmp_path):
+    kept = project.home / ".local/state/tailhook/prompts"
+    another = tmp_path / "another"
+    (another / ".git").mkdir(parents=True)
+    tailhook("loop", "start", "Elsewhere.", env=project.env, cwd=another)
+    loop("start", "Ended.")
+    loop("cancel")
+    loop("start", "Outer.")
+    loop("start", "--push", "Inner.")
+    assert sorted(path.read_text() for path in kept.iterdir()) == ["Elsewhere.", "Inner.", "Outer."]
+    loop("start", "--replace", "New.")
+    assert sorted(path.read_text() for path in kept.iterdir()) == ["Elsewhere.", "New."]
 
 
 def test_the_prompt_can_come_from_a_file(project, loop):

@@ -80,6 +80,20 @@ def test_without_hooks_a_client_goes_only_if_that_is_asked_for(user):
     assert user.left() == []
 
 
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_running_loop_that_no_hook_continues_any_more_is_named(user, group):
+    user.run("install", "--yes", "--cold")
+    user.run("install", "--yes", "--cold", "--scope", "project")
+    user.run(group, "start", "Go.")
+    place = ".jwz" if group == "loop" else ".claude/ralph-loop.local.md"
+    line = f"A loop is still running in {user.project}/{place}, and no hook continues it now."
+    assert line not in user.run("uninstall", "--yes", "--scope", "project")
+    assert f"{line} To end it:  tailhook {group} cancel\n" in user.run("uninstall", "--yes")
+    user.run(group, "cancel")
+    words = user.run("uninstall", "--yes")
+    assert ("saved stays: " + f"{user.project}/.jwz" in words) == (group == "loop")
+
+
 def test_what_hooks_have_saved_is_named(user):
     assert "have saved stays" not in user.run("uninstall", "--yes")
     user.run("install", "--yes", "--with", "plates")

@@ -71,3 +71,11 @@ def test_a_path_that_leads_nowhere_finds_nothing(path):
 def test_deep_values_are_passed_over_without_a_limit():
     text = json.dumps({"deep": 0, "a": [1]}).replace("0", "[" * 5000 + "]" * 5000)
     assert raw(text, ("a", 0)) == "1"
+
+
+def test_an_edit_looks_into_a_container_once_however_large_it_is():
+    text = '{"a": {' + ", ".join(f'"k{number}": 1' for number in range(1000)) + '}, "hooks": {}}'
+    items.cache_clear()
+    for number in range(10):
+        text = put(text, ("hooks",), [], f"e{number}")
+    assert items.cache_info().misses <= 30  # the file, its hooks, and the style, of ten texts

@@ -1,7 +1,6 @@
 """`tailhook install` and `tailhook uninstall`: the hooks in an agent host's settings."""
 
 import argparse
-import difflib
 import importlib.util
 import os
 import posix
@@ -12,26 +11,30 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tailhook.cli.output import CommandError, Commands, UsageError, coloured, command, print_lines, whole
+from tailhook.cli.changes import describe_change
+from tailhook.cli.output import CommandError, Commands, UsageError, command, counted, print_lines, whole
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.event import load_config
 from tailhook.hook.hosts import DEFAULT, NAMES
+from tailhook.hook.idle import stale_after
 from tailhook.hook.machines import MACHINES, configured_machines
-from tailhook.hook.payload import project_root, user_config
+from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.install import hooks, settings
 from tailhook.install.client import NoClientError, client_folders, prepare_client, remove_clients
 from tailhook.install.command import client_of, reporting_machines
 from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
-from tailhook.install.survey import advise_cap, survey_host
+from tailhook.install.survey import Survey, advise_cap, survey_host, surveys_here, why_not_driven
+from tailhook.machines import idle, ralph
 from tailhook.plates import paths
 from tailhook.pool.control import is_running
 from tailhook.pool.installation import POOLS
+from tailhook.stores import loop as loops
 from tailhook.stores.atomic import check_folder, state_folder_path
+from tailhook.stores.ralph import find_ralph
 
-NEW = "{}\n"  # the text that a file which we make begins with
 INDENT = " " * len("tailhook: ")
 DAEMON_ENDS_S = 10.0
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
@@ -86,9 +89,20 @@ def add(commands: Commands) -> None:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose the file."""
-    parser.add_argument("--host", choices=NAMES, default=DEFAULT, help=f"the agent host (default: {DEFAULT})")
+    about = f"the agent host: {', '.join(NAMES)} (default: {DEFAULT})"
+    parser.add_argument("--host", type=parse_host, metavar="HOST", default=DEFAULT, help=about)
     about = "which settings file: user (default), project (shared), or local (this project, not shared)"
     parser.add_argument("--scope", choices=SCOPES, default="user", help=about)
+
+
+def parse_host(word: str) -> str:
+    """Return the name of a host. Raises ArgumentTypeError, with the name that was probably meant."""
+    if word in NAMES:
+        return word
+    meant = next(
+        (f" Did you mean {name}?" for name in NAMES if word and (name.startswith(word) or word.startswith(name))), ""
+    )
+    raise argparse.ArgumentTypeError(f"unknown host: {word}.{meant} The hosts are: {', '.join(NAMES)}")
 
 
 def chosen_file(arguments: argparse.Namespace) -> HooksFile:
@@ -132,7 +146,7 @@ def install(arguments: argparse.Namespace) -> None:
     had_clients = has_clients()
     client, form = prepare_form(arguments)
     if arguments.print_only:
-        print_lines(make_settings_text(file, NEW, arguments, client).rstrip("\n"))
+        print_lines(make_settings_text(file, settings.NEW, arguments, client).rstrip("\n"))
         return
     try:
         text = change_settings(file, arguments, client, form)
@@ -183,7 +197,7 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
     while True:
         found = Settings(file, path)
         receipt = settings.receipt_for(found.target)
-        text = make_settings_text(file, found.text or NEW, arguments, client, receipt and receipt.before)
+        text = make_settings_text(file, found.text_or_new, arguments, client, receipt and receipt.before)
         if text == found.text:
             print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
             return text
@@ -201,7 +215,16 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
             print_lines(file.note)
         if found.text is not None:
             print_lines(f"Backup of the old file: {plain(settings.backup_path(found.target))}")
+        print_lines(*describe_other_names(found))
         return text
+
+
+def describe_other_names(found: Settings) -> list[str]:
+    """Return a line about the other hard links of a file that was replaced, if it had any."""
+    if found.names < 2:
+        return []
+    others = counted(found.names - 1, "other names")
+    return [f"The old file has {others} (hard links) and stays as it was there; only {plain(found.target)} is changed."]
 
 
 def has_clients() -> bool:
@@ -334,6 +357,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
             if found.reload().text != found.text:
                 continue
             settings.restore(found, text)
+        print_lines(*describe_other_names(found))
         if text is None:
             print_lines(f"{plain(path)} contained nothing else and was removed.")
         elif receipt and receipt.wrote(found.text):
@@ -348,9 +372,39 @@ def uninstall(arguments: argparse.Namespace) -> None:
         with settings.client_lock():
             if not settings.has_receipts():  # no install has come meanwhile
                 remove_rest()
+    print_lines(*describe_loops())
     saved = settings.remove_empty_folders()
     if saved and not settings.has_receipts():
         print_lines(f"What hooks, loops and the daemon have saved stays: {plain(saved)}")
+
+
+def describe_loops() -> list[str]:
+    """Return lines about this project's loops, which stay: whether no hook continues them any more."""
+    surveys = surveys_here()
+    lines = []
+    with suppress(OSError):
+        folders = list(project_folders({}))
+        found = loops.find_loop(folders)
+        if found and idle.is_live(found.state, time.time(), stale_after(load_config(folders[0]))):
+            lines += describe_loop(surveys, "idle", found.path, "loop")
+        elif found:
+            lines.append(f"What the loops of this project have saved stays: {plain(found.path)}")
+        page = find_ralph(folders)
+        if page and ralph.is_live(page.state):
+            lines += describe_loop(surveys, "ralph", page.path, "ralph")
+    return lines
+
+
+def describe_loop(surveys: Sequence[Survey], machine: str, path: str, group: str) -> list[str]:
+    """Return a line about a running loop if no hook continues it any more.
+
+    group: of the command that ends it.
+    """
+    if not why_not_driven(surveys, machine):
+        return []
+    return [
+        f"A loop is still running in {plain(path)}, and no hook continues it now. To end it:  tailhook {group} cancel"
+    ]
 
 
 def use_state_of_installed(file: HooksFile, path: str) -> None:
@@ -362,7 +416,7 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
     """
     is_own = os.path.realpath(path) == os.path.realpath(file.path("user"))
     with suppress(OSError, SettingsError, ValueError):
-        ours = hooks.find_ours(file, Settings(file, path).text or NEW)
+        ours = hooks.find_ours(file, Settings(file, path).text_or_new)
         clients = {client for hook in ours if (client := client_of(hook.argv))}
         (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
         if state == state_folder_path() or not check_folder(state):
@@ -402,7 +456,7 @@ def files_by_client() -> dict[str, str]:
     for file in map(hooks_file_of, NAMES):
         for path in map(file.path, file.paths):
             with suppress(OSError, SettingsError, ValueError):
-                text = Settings(file, path).text or NEW
+                text = Settings(file, path).text_or_new
                 found |= {client: path for hook in hooks.find_ours(file, text) if (client := client_of(hook.argv))}
     return found
 
@@ -441,7 +495,7 @@ def end_daemon_process(pid: int) -> bool:
 def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) -> None:
     """Show the change and ask. Raises CommandError if it is not wanted."""
     where = plain(found.path) + ("" if found.target == found.path else f" (a link to {plain(found.target)})")
-    print_lines(f"{where}:", *difference(found.text or "", text or ""), "")
+    print_lines(f"{where}:", *describe_change(found.file, found.text or "", text or ""), "")
     if arguments.yes:
         return
     if not sys.stdin.isatty():
@@ -461,11 +515,3 @@ def is_confirmed(question: str) -> bool:
     except KeyboardInterrupt:
         answer = ""
     return answer.strip().lower() in ("y", "yes")
-
-
-def difference(old: str, new: str) -> list[str]:
-    """Return the lines that are removed and added, with three lines around them, for a person."""
-    colours = {"+": 32, "-": 31}
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=3)
-    shown = [plain(line[:1] + line[1:].expandtabs(4)) for line in lines if not line.startswith(("---", "+++"))]
-    return [coloured(line, colours[line[0]]) if line[:1] in colours else line for line in shown]

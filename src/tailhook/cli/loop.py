@@ -3,10 +3,11 @@
 import argparse
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import iso_time
+from tailhook._core import fingerprint, iso_time
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -93,7 +94,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         loop.reload()
         before = state_before(loop, arguments, now)
         frame = new_frame(arguments, now)
-        frame["prompt_file"] = store_prompt(frame["id"], goal)
+        frame["prompt_file"] = store_prompt(f"{prompt_prefix(loop.path)}{frame['id']}.md", goal)
         if before and arguments.push:
             state = {**before, "updated_at": iso_time(now), "stack": [*before["stack"], frame]}
             loop.save(state, now)
@@ -105,6 +106,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
             run_id = f"loop-{int(now)}-{os.getpid()}"
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
             loop.begin(state, now)
+        remove_old_prompts(prompt_prefix(loop.path), state["stack"])
     print_facts(
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
@@ -184,20 +186,34 @@ def worktree_fields(path: str) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def store_prompt(frame_id: str, goal: str) -> str:
-    """Store the prompt in the private state folder and return its path.
+def prompt_prefix(loop_path: str) -> str:
+    """Return what the names of a project's stored prompts begin with.
 
-    Removes stored prompts that are older than PROMPT_DAYS days.
+    loop_path: where its loops are saved.
     """
-    folder = loops.prompt_folder()
+    return f"{fingerprint(loop_path.encode('utf-8', 'surrogateescape')):016x}-"
+
+
+def store_prompt(name: str, goal: str) -> str:
+    """Store the prompt in the private state folder and return its path."""
     state_folder()
-    make_folders(folder)
-    for entry in os.scandir(folder):
-        if time.time() - entry.stat(follow_symlinks=False).st_mtime > PROMPT_DAYS * 86400:
-            Path(entry.path).unlink(missing_ok=True)
-    path = f"{folder}/{frame_id}.md"
+    make_folders(loops.prompt_folder())
+    path = f"{loops.prompt_folder()}/{name}"
     replace_file(path, goal.encode("utf-8", "surrogateescape"))
     return path
+
+
+def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:
+    """Remove the prompts of a project's ended loops, and all that are older than PROMPT_DAYS days.
+
+    prefix: of the names of the project's prompts.
+    frames: those of the loop that runs, whose prompts stay.
+    """
+    kept = [frame.get("prompt_file") for frame in frames if isinstance(frame, dict)]
+    for entry in os.scandir(loops.prompt_folder()):
+        is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > PROMPT_DAYS * 86400
+        if entry.path not in kept and (is_old or entry.name.startswith(prefix)):
+            Path(entry.path).unlink(missing_ok=True)
 
 
 # ---- status, adopt, cancel ---------------------------------------------------

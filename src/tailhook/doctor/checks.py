@@ -153,13 +153,13 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
     if not trial.bare_ms:
         advice = f"To install the fast form:  {there.file.install_command}"
         return Finding("hook", NOTE, f"{there.where}: works, but through the slower command", advice)
-    ratio, warm_ratio = trial.cold_ratio, trial.warm_ratio
+    ratio = trial.cold_ratio
     figures = {"median_ms": trial.cold_ms, "bare_ms": trial.bare_ms, "ratio": ratio}
     cold = f"in {trial.cold_ms:.1f} ms, {ratio:.2f} times bare Python ({trial.bare_ms:.1f} ms)"
     what = f"{there.where}: answers {cold}"
     if trial.warm_ms:
-        figures |= {"warm_ms": trial.warm_ms, "true_ms": trial.true_ms, "warm_ratio": warm_ratio}
-        warm = f"in {trial.warm_ms:.1f} ms, {warm_ratio:.2f} times /bin/true ({trial.true_ms:.1f} ms)"
+        figures |= {"warm_ms": trial.warm_ms, "true_ms": trial.true_ms, "warm_ratio": trial.warm_ratio}
+        warm = f"in {trial.warm_ms:.1f} ms, {trial.warm_ratio:.2f} times /bin/true ({trial.true_ms:.1f} ms)"
         what = f"{there.where}: answers {warm}; without the pool {cold}"
     elif trial.why_not_warm:
         what += f"; the warm form was not timed: {trial.why_not_warm}"

@@ -14,6 +14,7 @@ from tailhook.stores.atomic import state_folder_path
 from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
 from tailhook.stores.spool import SPOOL_FILE, WAKE_UP_SOCKET, runtime_folder
 
+SLOW_LAG_MS = 1000
 MAX_SPOOL_BYTES = 32 << 20
 DATABASE_TIMEOUT_S = 5  # for the database's server
 
@@ -55,10 +56,14 @@ def check_answer() -> Iterator[Finding]:
     except TailhookError as error:
         yield finding(FAILURE, f"the daemon's database cannot be read: {error}", start)
     else:
+        plates, lag = sum(figures["plates"].values()), figures["lag_ms"]
         what = (
-            f"the daemon {figures['version']} answers: {sum(figures['plates'].values())} plates,"
-            f" {figures['spool_bytes']} bytes in the spool, {figures['lag_ms']['p99']:.0f} ms from hook to board (p99)"
+            f"the daemon {figures['version']} answers: {plates} plate{'s' * (plates != 1)},"
+            f" {figures['spool_bytes']} bytes in the spool, from hook to board {lag['median']:.0f} ms (median),"
+            f" {lag['p99']:.0f} ms (p99)"
         )
+        if lag["p99"] > SLOW_LAG_MS:
+            what += "; events that come while it is away or starts wait for it"
         yield finding(OK, what, "")
         if lost := figures["spool_lost"]:
             what = (

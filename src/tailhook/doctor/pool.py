@@ -66,7 +66,8 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
     why = Counter(REASONS.get(way, "unknown") for _, way in hooks if way != WARM)
     if why:
         parts[-1] += f" ({', '.join(f'{reason}: {count}' for reason, count in why.most_common())})"
-    what = f"the last {len(hooks)} hooks of {event}: {', '.join(parts)}"
+    last = f"the last {len(hooks)} hooks" if len(hooks) > 1 else "the last hook"
+    what = f"{last} of {event}: {', '.join(parts)}"
     figures: dict[str, float] = {"warm": len(warm), "cold": len(cold)}
     figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": p99_of(warm)}
     figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
@@ -78,6 +79,8 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
 
 def describe_times(times: Sequence[float]) -> str:
     """Return how many times there are, with their median and 99th percentile.  times: sorted, in milliseconds."""
+    if len(times) == 1:
+        return f"1, {times[0]:.1f} ms"
     return f"{len(times)}, median {statistics.median(times):.1f} ms, p99 {p99_of(times):.1f} ms"
 
 

@@ -50,7 +50,6 @@ class Trial(NamedTuple):
     bare_ms: the median time of the same interpreter without a program, 0 if it was not measured.
     warm_ms: the median time of the hook that a worker answers, 0 if it was not measured.
     true_ms: the median time of a native program that does nothing, 0 as for `warm_ms`.
-    cold_ratio, warm_ratio: the median of the rounds' ratios, to bare Python and to the native program.
     why_not_warm: why a hook in the warm form has no `warm_ms`.
     """
 
@@ -60,9 +59,17 @@ class Trial(NamedTuple):
     bare_ms: float = 0.0
     warm_ms: float = 0.0
     true_ms: float = 0.0
-    cold_ratio: float = 0.0
-    warm_ratio: float = 0.0
     why_not_warm: str = ""
+
+    @property
+    def cold_ratio(self) -> float:
+        """The cold form's time, times that of bare Python."""
+        return self.cold_ms / self.bare_ms
+
+    @property
+    def warm_ratio(self) -> float:
+        """The warm form's time, times that of the native program."""
+        return self.warm_ms / self.true_ms
 
 
 def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
@@ -114,17 +121,16 @@ def why_not_warm(client: str) -> str:
 def time_cold(stage: "Stage", commands: Sequence[Sequence[str]], rounds: int) -> Trial:
     """Return the times of the cold form.  commands: it, and bare Python."""
     cold, bare = stage.timed(commands, rounds)
-    return Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare), cold_ratio=median_ratio(cold, bare))
+    return Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare))
 
 
 def time_both(stage: "Stage", commands: Sequence[Sequence[str]], rounds: int) -> Trial:
     """Return the times of both forms.  commands: the cold form, bare Python, the warm form, and `true`."""
     cold, bare, warm, nothing = stage.timed(commands, rounds)
-    trial = Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare), cold_ratio=median_ratio(cold, bare))
+    trial = Trial(cold_ms=median_ms(cold), bare_ms=median_ms(bare))
     if statistics.median(run.cpu for run in warm) > MAX_CLIENT_CPU * statistics.median(run.cpu for run in bare):
         return trial._replace(why_not_warm="no worker answers here")
-    ratio = median_ratio(warm, nothing)
-    return trial._replace(warm_ms=median_ms(warm), true_ms=median_ms(nothing), warm_ratio=ratio)
+    return trial._replace(warm_ms=median_ms(warm), true_ms=median_ms(nothing))
 
 
 def children_cpu_s() -> float:
@@ -136,11 +142,6 @@ def children_cpu_s() -> float:
 def median_ms(runs: Sequence[Timed]) -> float:
     """Return the median wall time, in milliseconds."""
     return statistics.median(run.wall for run in runs) * 1000
-
-
-def median_ratio(runs: Sequence[Timed], beside: Sequence[Timed]) -> float:
-    """Return the median of the rounds' ratios of wall times."""
-    return statistics.median(one.wall / other.wall for one, other in zip(runs, beside, strict=True))
 
 
 def cold_argv(client: str, argv: Sequence[str]) -> list[str]:

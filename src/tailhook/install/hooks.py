@@ -39,11 +39,11 @@ class Hook(NamedTuple):
 
 
 def values_of(file: HooksFile, text: str) -> dict[str, Any]:
-    """Return the values of a hooks file.
+    """Return the values of a hooks file; a blank one has none.
 
     Raises SettingsError if they do not have the shape that the host reads, ValueError if the text is not JSON.
     """
-    values = parse_json(text)
+    values = {} if is_blank(text) else parse_json(text)
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
     for name in filter(None, ("hooks", file.env_member)):
@@ -53,6 +53,11 @@ def values_of(file: HooksFile, text: str) -> dict[str, Any]:
         if event in file.events and not isinstance(groups, list):
             raise SettingsError(f'"hooks"."{event}" is not a list')
     return values
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a hooks file has no text but blank space, as after `touch`."""
+    return not text.strip("\ufeff \t\r\n")
 
 
 def hooks_of(file: HooksFile, values: dict[str, Any]) -> Iterator[Hook]:
@@ -260,6 +265,8 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
     before: the text before the hooks were added, if it is known: what was empty then gets its old text again.
     cap: the limit that was set with the hooks, None for none; it is removed if it is still the same.
     """
+    if is_blank(text):
+        return text
     for hook in reversed(find_ours(file, text)):
         text = without_hook(text, hook, before)
     path = (file.env_member, file.host.BLOCK_CAP_VARIABLE)

@@ -19,6 +19,7 @@ written by a person (docs/decisions/json-editors.md).
 import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 Path = Sequence[str | int]
@@ -61,7 +62,8 @@ def find(text: str, path: Path) -> Item | None:
     return found
 
 
-def items(text: str, at: int) -> list[Item]:
+@lru_cache(maxsize=8)  # an edit looks several times into the same containers, which may be large
+def items(text: str, at: int) -> Sequence[Item]:
     """Return the items or members of the container that begins at the offset `at`, in order."""
     found: list[Item] = []
     in_object, depth = text[at] == "{", 0
@@ -76,7 +78,7 @@ def items(text: str, at: int) -> list[Item]:
             if word in ":,":
                 continue
             if in_object and start < 0:
-                name, start = json.loads(word), token.start()
+                name, start = json.loads(word) if "\\" in word else word[1:-1], token.start()
                 continue
             value = token.start()
             start = start if in_object else value

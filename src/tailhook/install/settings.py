@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
-from tailhook.install.hooks import SettingsError, values_of
+from tailhook.install.hooks import SettingsError, is_blank, values_of
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
+NEW = "{}\n"  # the text that a file which we make begins with
 CLIENT_LOCK_S = 60.0  # to wait for an uninstall that ends a pool, or for an install that tries its client
 
 
@@ -28,6 +29,7 @@ class Settings:
     path: as the host names it.
     target: the path with links resolved.
     text: its text with its byte order mark, None if it does not exist.
+    names: how many names the file has: hard links. A change goes to this name alone.
 
     Raises SettingsError, with the position, if it is not JSON or does not have the shape that the host reads. Raises
     OSError if it cannot be read.
@@ -38,8 +40,14 @@ class Settings:
         self.path = path
         self.target = os.path.realpath(path)
         self.text = read(self.target)
+        self.names = 1 if self.text is None else Path(self.target).stat().st_nlink
         if self.text is not None:
             check(file, self.path, self.text)
+
+    @property
+    def text_or_new(self) -> str:
+        """The text to add hooks to: that of a new file if there is none, or a blank one."""
+        return NEW if self.text is None or is_blank(self.text) else self.text
 
     def reload(self) -> "Settings":
         """Return the file as it is now."""
@@ -55,7 +63,8 @@ def read(target: str) -> str | None:
     except IsADirectoryError:
         raise SettingsError(f"{target} is a directory. The host reads a file there. Move the directory away.") from None
     try:
-        parse_json(data)
+        if data.strip(b"\xef\xbb\xbf \t\r\n"):  # a blank file has no settings
+            parse_json(data)
     except ValueError as error:
         raise SettingsError(f"{target}: {position(data, str(error))}. The file is left as it is.") from None
     return data.decode("utf-8")
@@ -74,10 +83,9 @@ def position(data: bytes, complaint: str) -> str:
     said = re.fullmatch(r"(.*) at byte (\d+)", complaint)
     if not said:
         return complaint
-    text = data.decode("utf-8-sig", "replace")
     before = data[: int(said[2])].decode("utf-8-sig", "replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return f"{said[1]} at line {line}, column {column}" + ("" if text.strip() else " (the file is empty)")
+    return f"{said[1]} at line {line}, column {column}"
 
 
 # ---- what it was before ------------------------------------------------------

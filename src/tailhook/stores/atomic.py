@@ -233,14 +233,14 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 
 
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
-    """Put the pieces, joined, in place of the file `name` in one step; its mode is kept.
+    """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, and its owner if root writes.
 
     A process that reads at the same time sees the old or the new bytes. A link is replaced by a new file.
     Raises OSError; the old file is then unchanged.
     """
     draft = f"{name}.{posix.getpid()}.tmp"
     try:
-        mode = old_mode(name, folder)
+        old = old_status(name, folder)
         fd = posix.open(draft, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | SAFE, 0o600, dir_fd=folder)
     except OSError as error:
         error.filename = name
@@ -249,8 +249,9 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
         try:
             for piece in pieces:
                 write_all(fd, piece)
-            if mode is not None:
-                posix.fchmod(fd, mode)
+            if old is not None:
+                keep_owner(fd, old)
+                posix.fchmod(fd, old.st_mode & 0o7777)
             sync(fd)
         except OSError as error:
             error.filename = name
@@ -265,13 +266,25 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
         sync(folder)
 
 
-def old_mode(name: str, folder: int | None) -> int | None:
-    """Return the mode of a file that is there, and None without one, and for a link, whose mode has no meaning."""
+def old_status(name: str, folder: int | None) -> "posix.stat_result | None":
+    """Return the status of a file that is there, and None without one, and for a link, whose mode has no meaning."""
     try:
-        mode = posix.lstat(name, dir_fd=folder).st_mode
+        status = posix.lstat(name, dir_fd=folder)
     except FileNotFoundError:
         return None
-    return None if mode & 0o170000 == 0o120000 else mode & 0o7777
+    return None if status.st_mode & 0o170000 == 0o120000 else status
+
+
+def keep_owner(fd: int, old: "posix.stat_result") -> None:
+    """Give a file the owner and the group of the old one, if this process may: only root can.
+
+    Otherwise the person could no longer read a file that root has changed for them.
+    """
+    if posix.geteuid() == 0 and (old.st_uid or old.st_gid):
+        try:
+            posix.fchown(fd, old.st_uid, old.st_gid)
+        except OSError:  # an owner that this user namespace does not know
+            pass
 
 
 def sync(fd: int) -> None:
