@@ -276,6 +276,17 @@ def test_while_active_a_pipeline_runs_in_one_turn_until_nothing_changes(project)
     assert blocked_for(project.stop("Hm."), "triage-aggregator")
 
 
+def test_while_active_the_block_of_another_session_does_not_end_this_sessions_turn(project):
+    progress(project)
+    path = project.triage(pipeline("triage", entry(0, "pending"), entry(1, "pending")))
+    assert blocked_for(project.stop("Hm."), "triage-investigator")
+    path.write_text(json.dumps(pipeline("triage", entry(0), entry(1, "pending"))))  # this session's agent went on
+    assert blocked_for(project.stop("Hm.", session_id="other"), "triage-investigator")
+    assert blocked_for(project.stop("Hm.", stop_hook_active=True), "triage-investigator")
+    for session in ("mine", "other"):
+        assert project.stop("Hm.", stop_hook_active=True, session_id=session).allowed
+
+
 def test_while_active_a_state_of_17_mb_goes_on(project):
     progress(project)
     state = pipeline("triage", entry(0, "pending"), *(entry(n, reasoning="é" * 4500) for n in range(1, 2000)))

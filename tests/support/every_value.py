@@ -244,7 +244,8 @@ class Surroundings:
         path = self.project / ".claude/triage_state/x_triage.json"
         folder = os.stat(path.parent)
         digest = _core.fingerprint(path.name.encode())
-        mark = self.state / f"{path.name}-{folder.st_dev:x}-{folder.st_ino:x}-{digest:016x}.seen"
+        session = _core.fingerprint(b"mine")
+        mark = self.state / f"{path.name}-{folder.st_dev:x}-{folder.st_ino:x}-{digest:016x}-{session:016x}.seen"
         mark.write_bytes(content)
 
     def run(self, place: str, content: bytes, machines: Iterable[str] = MACHINES) -> "Outcome":

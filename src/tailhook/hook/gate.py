@@ -290,8 +290,8 @@ class BlockedEdits:
         self.reload()
 
     def lock(self) -> Lock:
-        """Return the lock to hold from `reload` until the ids are saved; all projects have the same. Raises OSError."""
-        return Lock(f"{state_folder()}/gate.lock")
+        """Return the lock to hold from `reload` until the ids are saved; each project has its own. Raises OSError."""
+        return Lock(f"{state_folder()}/{self.name}.lock")
 
     def reload(self) -> bool:
         """Read the file again; return whether it had changed."""

@@ -101,7 +101,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
     verdict = decide_and_save(pipeline, lambda: decide_pipeline(pipeline, triage_facts(event, pipeline)), save)
     if verdict is not None and verdict.outcome == "block" and while_active(event):
         try:
-            save_hash(pipeline.file)
+            save_hash(pipeline.file, event.session_id)
         except OSError as error:
             warn(f"tailhook: {pipeline.path}: the state's hash could not be saved ({describe(error)}).")
             if event.payload.get("stop_hook_active") is True:
@@ -118,7 +118,7 @@ def triage_facts(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
         paused=is_paused(event.payload),
         stop_hook_active=event.payload.get("stop_hook_active") is True,
         while_active=while_active(event),
-        has_changed=lambda: load_hash(pipeline.file) != fingerprint(pipeline.file.data()),
+        has_changed=lambda: load_hash(pipeline.file, event.session_id) != fingerprint(pipeline.file.data()),
         unbound_acts=event.unbound_acts(),
     )
 
@@ -162,14 +162,19 @@ def while_active(event: "HookEvent") -> bool:
 # ---- the state at the last block ---------------------------------------------
 
 
-def save_hash(file: JsonFile) -> None:
+def hash_file(file: JsonFile, session_id: str) -> str:
+    """Return the path of the private file with the state's hash: one for each session. Raises OSError."""
+    return file.private_file(f"-{fingerprint(session_id.encode('utf-8', 'surrogatepass')):016x}.seen")
+
+
+def save_hash(file: JsonFile, session_id: str) -> None:
     """Save a hash of the state in the private state folder. Raises OSError."""
-    replace_file(file.private_file(".seen"), f"{fingerprint(file.data()):016x}\n".encode())
+    replace_file(hash_file(file, session_id), f"{fingerprint(file.data()):016x}\n".encode())
 
 
-def load_hash(file: JsonFile) -> int | None:
-    """Return the hash of the state that was saved at the last block, or None."""
+def load_hash(file: JsonFile, session_id: str) -> int | None:
+    """Return the hash of the state that was saved at the session's last block, or None."""
     try:
-        return int(read_file(file.private_file(".seen")), 16)
+        return int(read_file(hash_file(file, session_id)), 16)
     except (OSError, ValueError):
         return None
