@@ -2,7 +2,7 @@
 #
 # Gives: nothing to other parts. For Python: last_message.
 # Needs: the window (transcript/window.pxi), the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
-# records (transcript/records.pxi), iso_read_time (text/iso8601.pxi), transcript/assistant.h.
+# records (transcript/records.pxi), rec_is_same_message (transcript/record_class.pxi), iso_read_time (text/iso8601.pxi), transcript/assistant.h.
 #
 # The hooks want texts as bytes: a str with a single character over U+FFFF takes four bytes for each character.
 
@@ -25,6 +25,8 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains):
     cdef double time
     cdef bint seen = False
     cdef object message = None
+    cdef object request = None
+    cdef object other
     cdef list texts = []
     window.stops_at_long = True  # what is before a long line is older than an unknown message
     while win_previous(window, &line):
@@ -35,12 +37,15 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains):
         if not rec_is_assistant(&fields) or (rec_is_host_made(&fields) if sidechains else rec_is_foreign(&fields)):
             continue
         seen = True
-        if texts and rec_value_string(&fields.message[FIELD_ID]) != message:
-            break
+        if texts:
+            other = rec_value_string(&fields.message[FIELD_ID])
+            if not rec_is_same_message(other, rec_value_text(&fields.top[FIELD_REQUEST_ID]), message, request):
+                break
         if not rec_has_text(&fields, False):
             continue
         texts.append((rec_utf8(&fields, False), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
         message = rec_value_string(&fields.message[FIELD_ID])
+        request = rec_value_text(&fields.top[FIELD_REQUEST_ID])
         if not message:
             break
         window.lower = max(window.lower, line.offset - REC_MAX_MESSAGE_SPREAD_BYTES)

@@ -49,6 +49,7 @@ cdef class LineIterator:
     cdef bytes needle  # return only lines that contain it; None: all
     cdef bytes member  # if given, leave out the lines of which win_may_exceed returns False
     cdef int64_t bound
+    cdef object without  # offsets of lines that are left out; None: none
     cdef WinWindow window
     cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
@@ -76,6 +77,8 @@ cdef class LineIterator:
                 if self.give == WIN_LINES:
                     return (line.offset, bytes_between(line.start, line.end))
                 if self.give == WIN_MESSAGES and not rec_may_hold_message(&line):
+                    continue
+                if self.without is not None and line.offset in self.without:
                     continue
                 if not rec_find(line.start, line.end, &fields):
                     continue
@@ -118,8 +121,9 @@ def reverse_records(file, start=0, end=None, max_line=None):
     return win_iterate(file, start, end, max_line, False, WIN_RECORDS)
 
 
-def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None):
+def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None, without=None):
     cdef LineIterator lines = win_iterate(file, start, end, max_line, False, WIN_MESSAGES)
+    lines.without = without
     win_limit_lines(&lines.window, max_lines)
     return lines
 

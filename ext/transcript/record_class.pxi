@@ -1,6 +1,6 @@
 # A record for Python.
 #
-# Gives: rec_copy. For Python: Record, ToolUse, parse_record.
+# Gives: rec_copy, rec_value_text, rec_is_same_message. For Python: Record, ToolUse, parse_record, is_same_message.
 # Needs: a record (transcript/records.pxi), its properties (transcript/properties.pxi), the fields
 # (transcript/fields.pxi), the blocks of tools (transcript/tool_blocks.pxi), rec_find (transcript/bad_lines.pxi), the
 # grammar (json/grammar.pxi), parse_json (json/read.pxi), bytes_between (text/view.pxi).
@@ -210,6 +210,20 @@ cdef class Record:
 
     def __repr__(self):
         return f"Record(type={self.type!r}, offset={self.offset})"
+
+
+cdef inline bint rec_is_same_message(object name, object request, object other, object other_request) except -1:
+    """Return whether two records are of one message: it is known by its message id and its request id.
+
+    A missing request id fits each one. name, other: message ids.
+    """
+    if not name or name != other:
+        return False
+    return not request or not other_request or request == other_request
+
+
+def is_same_message(Record one not None, Record other not None):
+    return rec_is_same_message(one.message_id, one.request_id, other.message_id, other.request_id)
 
 
 cdef Record rec_copy(RecFields* fields, int64_t offset):

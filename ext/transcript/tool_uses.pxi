@@ -2,56 +2,12 @@
 #
 # Gives: nothing to other parts. For Python: reverse_tool_uses.
 # Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_*
-# (transcript/records.pxi), the fields (transcript/fields.pxi), rec_next_tool_block (transcript/tool_blocks.pxi),
-# text_hash (text/view.pxi).
+# (transcript/records.pxi), the fields (transcript/fields.pxi), rec_next_tool_block (transcript/tool_blocks.pxi), RecIds
+# (transcript/ids.pxi), bytes_between (text/view.pxi).
 
-cdef struct RecResults:
-    # A hash table of the results that were read: the fingerprint of the use's id, whose lowest bit is set if the
-    # result is an error. A slot of 0 is free. As Python objects, they would take longer than everything else.
-    uint64_t* slots
-    size_t capacity  # a power of two
-    size_t count
-
-
-cdef uint64_t* rec_result_slot(RecResults* results, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the free one where it belongs. The table must have a free slot."""
-    cdef size_t at = (key >> 1) & (results.capacity - 1)
-    while results.slots[at] != 0 and results.slots[at] >> 1 != key >> 1:
-        at = (at + 1) & (results.capacity - 1)
-    return &results.slots[at]
-
-
-cdef inline uint64_t rec_result_key(RecSlice* use_id, bint is_error) noexcept nogil:
-    """Return what stands for an id in the table; never 0."""
-    return ((text_hash(use_id.start, use_id.end - use_id.start) | 2) & ~<uint64_t>1) | is_error
-
-
-cdef int rec_add_result(RecResults* results, RecSlice* use_id, bint is_error) noexcept nogil:
-    """Keep a result. Returns 0, or -1: no memory."""
-    cdef RecResults wider
-    cdef uint64_t key = rec_result_key(use_id, is_error)
-    cdef size_t i
-    if 2 * results.count >= results.capacity:
-        wider.capacity = max(<size_t>256, 4 * results.capacity)
-        wider.count = results.count
-        wider.slots = <uint64_t*>PyMem_RawCalloc(wider.capacity, sizeof(uint64_t))
-        if wider.slots == NULL:
-            return -1
-        for i in range(results.capacity):
-            if results.slots[i] != 0:
-                rec_result_slot(&wider, results.slots[i])[0] = results.slots[i]
-        PyMem_RawFree(results.slots)
-        results[0] = wider
-    results.count += 1
-    rec_result_slot(results, key)[0] = key
-    return 0
-
-
-cdef object rec_has_failed(RecResults* results, RecSlice* use_id):
+cdef object rec_has_failed(RecIds* results, RecSlice* use_id):
     """Return whether the result of a use is an error, None without a result."""
-    cdef uint64_t found = 0
-    if results.capacity:
-        found = rec_result_slot(results, rec_result_key(use_id, False))[0]
+    cdef uint64_t found = rec_find_id(results, use_id)
     return None if found == 0 else (found & 1) == 1
 
 
@@ -61,7 +17,7 @@ cdef object rec_has_failed(RecResults* results, RecSlice* use_id):
 cdef class ToolUseIterator:
     cdef object file
     cdef object names  # of the tools whose uses are returned
-    cdef RecResults results  # a result is newer than its use
+    cdef RecIds results  # of uses, marked if the result is an error; a result is newer than its use
     cdef list found    # uses in the line that was read last, the oldest first
     cdef WinWindow window
     cdef char busy     # a thread is in __next__
@@ -96,7 +52,7 @@ cdef class ToolUseIterator:
         """Keep a block if it is a result, or a use of one of the tools."""
         if rec_value_is(&block.type, b"tool_result", 11):
             if rec_value_is_string(&block.use_id):
-                if rec_add_result(&self.results, &block.use_id, rec_value_is_true(&block.is_error)) < 0:
+                if rec_add_id(&self.results, &block.use_id, rec_value_is_true(&block.is_error)) < 0:
                     raise MemoryError()
         elif rec_value_is(&block.type, b"tool_use", 8) and block.input.start != NULL:
             if rec_value_is_utf8(&block.name) and (name := rec_value_string(&block.name)) in self.names:

@@ -338,12 +338,38 @@ def reverse_messages(
     end: int | None = None,
     max_line: int | None = None,
     max_lines: int | None = None,
+    without: Container[int] | None = None,
 ) -> Iterator[tuple[bool, bytes, list[str | None]]]:
     """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
 
     There is one for each record of `reverse_records` that belongs to the main conversation and has words or tools. The
     text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
     max_lines: the largest number of lines to read.
+    without: offsets of lines that are left out.
+    """
+
+def is_same_message(one: Record, other: Record) -> bool:
+    """Return whether two records are of one message of the model's API: they have its message id and its request id.
+
+    A record without a request id fits each response of its message id. Under load, a host gives two responses one
+    message id (Claude Code 2.1.332). The table usage (`ResponseCounter`) counts responses by the same rule.
+    """
+
+class SeenRecords:
+    """The records that were seen, by their uuids: a host writes some records twice, with the same uuid."""
+
+    def add(self, record: Record) -> bool:
+        """Keep a record; return whether none with its uuid was seen before. One without a uuid is always new."""
+
+def repeated_records(
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+) -> set[int]:
+    """Return the offsets of the records whose uuid stands in an earlier line of this part of a file.
+
+    start, end, max_line: as for `forward_records`.
     """
 
 def reverse_tool_uses(
@@ -377,9 +403,9 @@ def last_message(
     max_lines: how many lines to read. None: no limit.
     sidechains: messages of sub-agents count, too.
 
-    A message is all records with its id that have text. texts: for each record, oldest first, its text and its
-    timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone surrogate takes three bytes): a
-    str may need four times the memory. Outcomes, all but the first without texts:
+    A message is all records with its id and request id (`is_same_message`) that have text. texts: for each record,
+    oldest first, its text and its timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone
+    surrogate takes three bytes): a str may need four times the memory. Outcomes, all but the first without texts:
     - "text": there is a message;
     - "no_text": there are assistant records, but none with text;
     - "no_assistant": there is no assistant record;

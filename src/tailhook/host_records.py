@@ -13,7 +13,15 @@ from itertools import chain, islice
 from pathlib import Path
 from stat import S_ISREG
 
-from tailhook._core import Record, forward_lines, forward_records, parse_record, reverse_lines, write_json
+from tailhook._core import (
+    Record,
+    forward_lines,
+    forward_records,
+    is_same_message,
+    parse_record,
+    reverse_lines,
+    write_json,
+)
 from tailhook.errors import RecordError
 from tailhook.hook.hosts import DEFAULT, claude_code
 from tailhook.hook.hosts.transcripts import (
@@ -73,7 +81,7 @@ class HostRecords:
     def last_message(self, file: SeekableFile) -> str | None:
         """Return the text of the newest message of the assistant that has one, or None."""
         texts: list[str] = []
-        newest = None
+        newest: Record | None = None
         marks = (self.host.RECORD_MARK, *self.host.OTHER_MARKS)
         lines = ((offset, line) for offset, line in reverse_lines(file) if any(mark in line for mark in marks))
         for record in chain.from_iterable(reversed(self.records(line, offset)) for offset, line in lines):
@@ -81,10 +89,10 @@ class HostRecords:
                 if texts and record.is_prompt:
                     break
                 continue
-            if texts and (newest is None or record.message_id != newest or self.host.RESTATES_MESSAGES):
+            if newest is not None and (self.host.RESTATES_MESSAGES or not is_same_message(newest, record)):
                 break
             texts.append(record.text)
-            newest = record.message_id
+            newest = record
         return "\n".join(reversed(texts)) if texts else None
 
     def read_changes(self, file: SeekableFile, end: int | None) -> None:

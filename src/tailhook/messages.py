@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+from tailhook._core import SeenRecords, is_same_message
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -80,7 +82,6 @@ class OpenMessage:
     """A message that more records may belong to.
 
     is_whole: whether it is a message by itself.
-    uuids: of its records.
     last_offset: of its last record.
     is_followed: whether its agent has begun another message since.
     """
@@ -88,42 +89,43 @@ class OpenMessage:
     def __init__(self, record: Record, is_whole: bool) -> None:
         self.records = [record]
         self.is_whole = is_whole
-        self.uuids = {record.uuid}
         self.last_offset = record.offset
         self.is_followed = False
 
-    def add(self, record: Record, is_restated: bool) -> None:
-        """Add a record, unless its line is repeated.  is_restated: as for TranscriptMessage."""
+    def add(self, record: Record) -> None:
+        """Add a record."""
         self.last_offset = record.offset
-        if is_restated or record.uuid is None or record.uuid not in self.uuids:
-            self.records.append(record)
-            self.uuids.add(record.uuid)
+        self.records.append(record)
 
 
 def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[TranscriptMessage]:
     """Yield the messages of a transcript, in the order of their first records.
 
-    Records of users, and those without an id, are messages by themselves. Records with the id of an earlier message
-    belong to it if at most 256 KiB are between them, or if its agent has begun no other message since: hosts write
-    other records between those of a message, and a resumed session may repeat a message much later.
+    A record whose uuid stands in an earlier one is left out: a compaction writes old records again. Records of users,
+    and those without an id, are messages by themselves. Records of an earlier message (`is_same_message`) belong to it
+    if at most 256 KiB are between them, or if its agent has begun no other message since: hosts write other records
+    between those of a message.
 
     records: oldest first; those of other types than messages are left out.
     is_restated: as for TranscriptMessage.
     """
     waiting: deque[OpenMessage] = deque()  # in the order of their first records
-    known: dict[str, OpenMessage] = {}  # those of them that may get more records, by id
+    known: dict[str, list[OpenMessage]] = {}  # those of them that may get more records, by id
     current: dict[str | None, OpenMessage] = {}  # the newest of each agent
+    seen = SeenRecords()
     for record in records:
-        if record.role is None:
+        if record.role is None or not (seen.add(record) or is_restated):
             continue
         name = record.message_id if record.role == "assistant" else None
-        if name is not None and name in known and not is_over(known[name], record.offset):
-            known[name].add(record, is_restated)
+        of_name = known.get(name, ()) if name is not None else ()
+        fits = (one for one in of_name if is_same_message(one.records[0], record) and not is_over(one, record.offset))
+        if (message := next(fits, None)) is not None:
+            message.add(record)
         else:
             message = OpenMessage(record, name is None)
             waiting.append(message)
             if name is not None:
-                known[name] = message
+                known.setdefault(name, []).append(message)
             if record.role == "assistant":
                 agent = record.agent_id or ("" if record.is_sidechain else None)
                 if agent in current:
@@ -140,9 +142,11 @@ def is_over(message: OpenMessage, offset: int) -> bool:
     return message.is_followed and offset - message.last_offset > MAX_MESSAGE_GAP_BYTES
 
 
-def close_message(message: OpenMessage, known: dict[str, OpenMessage], is_restated: bool) -> TranscriptMessage:
+def close_message(message: OpenMessage, known: dict[str, list[OpenMessage]], is_restated: bool) -> TranscriptMessage:
     """Return a message that is complete, and forget its id."""
     name = message.records[0].message_id
-    if name is not None and known.get(name) is message:
-        del known[name]
+    if name is not None and message in (of_name := known.get(name, [])):
+        of_name.remove(message)
+        if not of_name:
+            del known[name]
     return TranscriptMessage(message.records, is_restated)

@@ -69,6 +69,35 @@ def test_a_successful_run_after_the_edit_opens_the_gate(gate):
     assert blocked(gate.stop("Done."))
 
 
+def compact(project, again=0):
+    """Give the records uuids, write the first ones again, as a second compaction does, and then its own record."""
+    lines = [
+        {**json.loads(line), "uuid": f"u{n}"} for n, line in enumerate(project.transcript.read_text().splitlines())
+    ]
+    project.transcript.write_text("")
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": f"c{len(lines)}"}
+    project.write(*lines, *lines[:again], boundary, assistant("Ready.", id="ready"))
+
+
+def type_command(project, command="pytest"):
+    project.write({"type": "user", "message": {"role": "user", "content": f"<bash-input>{command}</bash-input>"}})
+
+
+@pytest.mark.parametrize("again", [0, 2], ids=["once", "twice"])
+@pytest.mark.parametrize(
+    ("steps", "blocks"),
+    [((edit, run), False), ((run, edit), True), ((type_command, edit), True), ((edit, type_command), False)],
+    ids=["checked", "not checked", "typed before", "typed after"],
+)
+def test_what_a_second_compaction_wrote_again_happened_before(gate, steps, blocks, again):
+    for step in steps:
+        step(gate)
+    compact(gate, again)
+    assert blocked(gate.stop("Ready.")) is blocks
+    edit(gate)
+    assert blocked(gate.stop("Done."))
+
+
 @pytest.mark.parametrize("name", ["Edit", "MultiEdit", "Write", "NotebookEdit"])
 def test_each_tool_that_edits_counts(gate, name):
     edit(gate, name=name)

@@ -293,6 +293,24 @@ def test_the_projects_configuration_is_over_the_users(project, configure):
     assert project.stop("Hm.").exit_code == 2
 
 
+@pytest.mark.parametrize("machine", ["idle", "ralph"])
+@pytest.mark.parametrize(("request_id", "ends"), [("r1", True), ("r2", False)])
+def test_a_signal_of_another_response_with_the_same_message_id_does_not_end_a_loop(project, machine, request_id, ends):
+    """Under load, a host gives two responses one message id (Claude Code 2.1.332)."""
+    if machine == "ralph":
+        project.ralph(completion_promise="DONE")
+        words = "<promise>DONE</promise>"
+    else:
+        project.loop()
+        words = "<loop-done>COMPLETE</loop-done>"
+    project.write(
+        assistant(words, requestId="r1"),
+        {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t", "content": "rejected"}]}},
+        assistant("Not finished.", requestId=request_id),
+    )
+    assert (not project.stop("Not finished.").stdout) is ends
+
+
 @pytest.mark.one_form
 @pytest.mark.parametrize(
     ("machine", "path", "code", "words"),

@@ -501,6 +501,19 @@ def test_a_session_gets_one_report_and_later_stops_score_only_what_came_after(me
     assert "- [DECISION] decided, because (score: 0.53)" in stop.answer["reason"]
 
 
+def test_what_a_second_compaction_wrote_again_is_not_reported_again(memory):
+    memory.transcript.write_text("")
+    records = [user("Go on.", uuid="u1"), assistant(MEMORABLE, id="m1", uuid="u2")]
+    boundary = {"type": "system", "subtype": "compact_boundary"}
+    memory.write(*records, assistant("Ready.", uuid="u3"))
+    assert reported(memory.stop("ok"))
+    assert memory.stop("Saved.").allowed
+    memory.write({**boundary, "uuid": "c1"}, *records, {**boundary, "uuid": "c2"}, assistant("Ready.", uuid="u4"))
+    assert memory.stop("Ready.").allowed
+    memory.write(assistant("decided, because\n\n\nchose over", id="m3", uuid="u5"))
+    assert "- [DECISION] decided, because (score: 0.53)" in memory.stop("ok").answer["reason"]
+
+
 def test_a_message_that_the_transcript_got_late_is_not_reported_twice(memory):
     memory.transcript.write_text("")
     memory.write(user("Go on."))

@@ -45,6 +45,18 @@ def test_all_texts_of_the_message_are_joined_in_file_order():
     ) == ("text", "one\ntwo")
 
 
+def test_two_responses_with_one_message_id_and_different_request_ids_are_two_messages():
+    records = assistant("DONE", requestId="r1"), user(), assistant("Not finished.", requestId="r2")
+    assert outcome(*records) == ("text", "Not finished.")
+    assert outcome(*records[:2], assistant("Still.", requestId="r1")) == ("text", "DONE\nStill.")
+
+
+@pytest.mark.parametrize("missing", [{}, {"requestId": ""}, {"requestId": None}, {"requestId": 5}])
+def test_a_record_without_a_request_id_belongs_to_its_message_id(missing):
+    assert outcome(assistant("one", requestId="r1"), assistant("two", **missing)) == ("text", "one\ntwo")
+    assert outcome(assistant("one", **missing), assistant("two", requestId="r1")) == ("text", "one\ntwo")
+
+
 def test_text_blocks_of_one_line_are_joined_and_blank_ones_left_out():
     record = assistant()
     record["message"]["content"] = [{"type": "text", "text": text} for text in ("one", "\n\n", "", "two\n")]

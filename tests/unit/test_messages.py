@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 import pytest
 from support.corpora import transcript_paths
 
+import tailhook
 from tailhook import transcript
 from tailhook.messages import MAX_MESSAGE_GAP_BYTES
 from tailhook.records import Usage
@@ -79,6 +80,35 @@ def test_a_line_that_is_repeated_is_one_record_of_its_message():
     (found,) = messages(first, first, second, said("a", "two", uuid="u3"), second, first, said("a", "one"))
     assert (found.text, [tool.id for tool in found.tools]) == ("one\ntwo\none", ["t1"])
     assert [record.uuid for record in found.records] == ["u1", "u2", "u3", None]
+
+
+REQUESTS = [("r1", "r2"), ("r1", "r1"), ("r1", None), (None, "r1"), (None, None), ("", "r1")]
+
+
+@pytest.mark.parametrize("requests", REQUESTS, ids=str)
+def test_library_hooks_and_scan_know_a_message_by_the_same_ids(tmp_path, requests):
+    """Under load, a host gives two responses one message id (Claude Code 2.1.332)."""
+    path = tmp_path / "s.jsonl"
+    records = [
+        said("same", f"text {number}", requestId=request, uuid=f"u{number}", sessionId="s", usage={"output_tokens": 1})
+        for number, request in enumerate(requests)
+    ]
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    found = messages(*records)
+    (session,) = tailhook.scan(path, "sessions").rows()
+    assert len(found) == session.messages == len(list(tailhook.scan(path, "usage").rows()))
+    newest = next(message for message in found if message.records[-1].text == f"text {len(requests) - 1}")
+    with tailhook.open(path) as opened:
+        assert opened.last_message() == newest.text
+
+
+def test_a_prompt_that_a_compaction_wrote_again_was_typed_once():
+    first = [asked("Fix it.", uuid="u1"), said("m", "Fixed.", uuid="u2", requestId="r")]
+    others = [said(f"o{number}", "x" * 1000, uuid=f"v{number}") for number in range(MAX_MESSAGE_GAP_BYTES // 1000)]
+    boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "u3"}
+    found = messages(*first, *others, boundary, *first, {**boundary, "uuid": "u4"}, asked("Thanks.", uuid="u5"))
+    kept = [message.text for message in found if not message.text.startswith("x")]
+    assert kept == ["Fix it.", "Fixed.", "Thanks."]
 
 
 def test_a_message_that_is_repeated_much_later_is_another_one():

@@ -136,6 +136,7 @@ class SessionLines(NamedTuple):
     uuid: list[str | None]
     timestamp: list[datetime | None]
     message_id: list[str | None]
+    request_id: list[str | None]
     is_prompt: list[bool]
     is_sidechain: list[bool]
     is_error: list[bool]
@@ -204,7 +205,8 @@ class SessionTotals:
         self.path: tuple[int, str] | None = None  # how well a file stands for the session, and its path
         self.times: list[datetime] = []  # the least and the greatest
         self.prompts: set[object] = set()
-        self.messages: set[object] = set()
+        self.messages: set[object] = set()  # those without a message id
+        self.requests: dict[str, set[str]] = defaultdict(set)  # by message id: the request ids, "" for a missing one
         self.errors: set[object] = set()
         self.tool_ids: set[str] = set()
         self.unnamed_uses = 0
@@ -243,11 +245,18 @@ class SessionTotals:
         spoken = lines.only(
             [words and not side for words, side in zip(lines.has_own_words, lines.is_sidechain, strict=True)]
         )
-        names = zip(spoken.message_id, known_by(spoken), strict=True)
-        self.messages.update(message_id or record for message_id, record in names)
+        for message_id, request_id, record in zip(spoken.message_id, spoken.request_id, known_by(spoken), strict=True):
+            if message_id:
+                self.requests[message_id].add(request_id or "")
+            else:
+                self.messages.add(record)
         self.tool_ids.update(chain.from_iterable(lines.tool_ids))
         self.unnamed_uses += sum(lines.unnamed_uses)
         self.agents.update(filter(None, lines.agent_id), filter(None, chain.from_iterable(lines.progress_agents)))
+
+    def count_messages(self) -> int:
+        """Return how many messages there are: those of a message id are one if one of its records has no request id."""
+        return len(self.messages) + sum(1 if "" in requests else len(requests) for requests in self.requests.values())
 
 
 def known_by(lines: SessionLines) -> Iterator[object]:
@@ -327,7 +336,7 @@ def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseT
             start=start,
             end=end,
             prompts=len(total.prompts),
-            messages=len(total.messages),
+            messages=total.count_messages(),
             tool_calls=len(total.tool_ids) + total.unnamed_uses,
             input_tokens=min(own.input_tokens, MAX_INT64),
             output_tokens=min(own.output_tokens, MAX_INT64),

@@ -3,13 +3,13 @@
 import posix
 from time import time
 
-from tailhook._core import last_message, preload, reverse_messages
+from tailhook._core import last_message, preload, repeated_records, reverse_lines, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
     from typing import Any
 
     from tailhook.hook.config import Config
@@ -22,6 +22,7 @@ CLOCK_TOLERANCE_S = 2.0  # by which a record may be older than a state and still
 MAX_TRANSCRIPT_BYTES = 64 << 20  # that are read, from the end
 MAX_RECORD_BYTES = 16 << 20  # a longer record is skipped
 MAX_RECORDS = 250_000  # that are read; 64 MiB of a real transcript have a quarter as many
+COMPACTION = b'"compact_boundary"'  # in the record that a compaction leaves
 TAIL_BYTES = 1 << 20  # that are read if the payload holds the last text block already
 
 
@@ -130,12 +131,16 @@ class HookEvent:
         """Return the newest assistant message in an open transcript. Raises OSError."""
         return last_message(fd, max_bytes, MAX_RECORD_BYTES, MAX_RECORDS)
 
-    def reverse_messages(self, fd: int, start: int, end: int) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
+    def reverse_messages(
+        self, fd: int, start: int, end: int, without: "Container[int]" = ()
+    ) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
         """Yield the messages in a part of an open transcript, newest first.
 
         Each is: is it the agent's, its words in UTF-8, the names of the tools that it uses (None: unknown).
+
+        without: offsets of lines that are left out.
         """
-        return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS)
+        return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS, without or None)
 
     def transcript_path(self) -> str:
         """Return the path of the transcript that the payload names, "" if it names none."""
@@ -166,6 +171,19 @@ def ends_with(written: bytes, bare: str) -> bool:
     if end[-1:] >= b"\x80" or b"\x1c" <= end[-1:] <= b"\x1f":  # possibly blank space that bytes.rstrip does not know
         return written.decode("utf-8", "surrogatepass").rstrip().endswith(bare)
     return end.endswith(bare.encode("utf-8", "surrogatepass"))
+
+
+def find_repeated(fd: int, since: int, until: "int | None") -> "set[int] | None":
+    """Return the offsets of records that an earlier line of an open transcript holds too; None without a compaction.
+
+    A second compaction writes old records again before its own, and so do resumed and forked sessions. Nothing else
+    does, so the transcript (at most 64 MiB) is read only if a compaction is recorded in the part from `since` to
+    `until` (None: the end).
+    """
+    if next(reverse_lines(fd, since, until, MAX_RECORD_BYTES, COMPACTION), None) is None:
+        return None
+    start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
+    return repeated_records(fd, start, None, MAX_RECORD_BYTES)
 
 
 def load_config(root: str) -> "Config":

@@ -3,7 +3,7 @@
 import posix
 
 from tailhook._core import fingerprint, parse_json, reverse_lines, reverse_tool_uses, write_json
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, find_repeated
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, get_text, is_paused, walk_up
 from tailhook.machines import Verdict, gate
@@ -67,7 +67,8 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
     """Yield the edits and shell commands that did not fail, newest first. Raises OSError or ValueError.
 
     Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
-    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
+    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided. What
+    a compaction wrote again happened before (`RepeatedRecords`).
     Commands that a person ran come before the next older edit: only their order with edits matters.
     """
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
@@ -79,7 +80,7 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
-        edits = 0
+        edits, repeated = 0, RepeatedRecords(fd)
         unsearched = None  # where the lines end whose commands of a person have not been yielded; None: the file's end
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
@@ -90,15 +91,20 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
                 command = text_member(given, "command") if contains_any(given, programs.marks) else ""
                 if not (command := programs.relevant(command)):
                     continue
+                if offset in repeated:
+                    continue
                 if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
                     continue
                 yield command
             elif failed is None or not (path := edited_path(given)):
                 continue
             else:
+                if offset in repeated:
+                    continue
                 if (edits := edits + 1) > MAX_EDITS:
                     return
-                yield from filter(None, map(programs.relevant, typed_commands(fd, offset, unsearched)))
+                typed = [words for place, words in typed_commands(fd, offset, unsearched) if place not in repeated]
+                yield from filter(None, map(programs.relevant, typed))
                 unsearched = offset
                 paths = folders.paths_of(path)
                 yield gate.Edit(paths[-1], use_id or "", paths)
@@ -106,6 +112,25 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
                 seen.add(given)
     finally:
         posix.close(fd)
+
+
+class RepeatedRecords:
+    """The records of an open transcript that an earlier line holds too: a compaction wrote them again.
+
+    They are looked for when the transcript's reading, which goes backwards, has come to a compaction: what is newer
+    than all compactions stands once.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.unsearched: int | None = None  # where the lines end in which no compaction was looked for
+        self.offsets: set[int] | None = None  # None: no compaction was found so far
+
+    def __contains__(self, offset: int) -> bool:
+        if self.offsets is None and (self.unsearched is None or offset < self.unsearched):
+            self.offsets = find_repeated(self.fd, offset, self.unsearched)
+            self.unsearched = offset
+        return self.offsets is not None and offset in self.offsets
 
 
 class Programs:
@@ -174,14 +199,14 @@ def text_member(given: bytes, key: str) -> str:
     return get_text(value, key) if isinstance(value, dict) else ""
 
 
-def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[str]":
-    """Yield the commands that a person ran with `!`, in a part of an open transcript, newest first.
+def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int, str]]":
+    """Yield the commands that a person ran with `!`, and where, in a part of an open transcript, newest first.
 
     The message that follows such a command has its output and no exit code, so it is unknown whether it failed.
 
     end: of the part; None for the file's end.
     """
-    for _, line in reverse_lines(fd, start, end, MAX_RECORD_BYTES, TYPED_COMMAND.encode()):
+    for offset, line in reverse_lines(fd, start, end, MAX_RECORD_BYTES, TYPED_COMMAND.encode()):
         try:
             record = parse_json(line)
         except ValueError:
@@ -192,7 +217,7 @@ def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[str]":
         for block in blocks:
             text = get_text(block, "text") if isinstance(block, dict) else ""
             if text.startswith(TYPED_COMMAND):
-                yield text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
+                yield offset, text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
 
 
 def has_failed_later(fd: int, offset: int, use_id: str) -> bool:

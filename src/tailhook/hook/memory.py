@@ -3,7 +3,7 @@
 import posix
 
 from tailhook._core import fingerprint, parse_json, score_lines, write_json
-from tailhook.hook.event import ends_with
+from tailhook.hook.event import ends_with, find_repeated
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, memory
@@ -20,6 +20,8 @@ from tailhook.stores.atomic import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from tailhook.hook.event import HookEvent
 
 FLAG_NAME = ".stop_hook_active"
@@ -44,23 +46,32 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
         return Verdict("allow", why)
     try:
         session = Session(event, settings.max_messages, mark)
+        verdict = decide_session(event, session, settings, mark)
+        if verdict.outcome == "block" and (repeated := session.find_repeated(event)):
+            session = Session(event, settings.max_messages, mark, repeated)
+            verdict = decide_session(event, session, settings, mark)
     except (OSError, ValueError) as error:
         return Verdict("allow", f"the transcript cannot be read: {error}")
-    tuned = event.setting("memory", "profile") == "tuned"
 
     def decide() -> "Verdict[bool]":
-        if mark.is_outdated:
-            return Verdict("allow", "another hook of this session was faster")
-        verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
-        if session.is_cut:
-            verdict.why += f"; only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of text were scored"
-        return verdict
+        return Verdict("allow", "another hook of this session was faster") if mark.is_outdated else verdict
 
     def save(verdict: "Verdict[bool]") -> None:
         mark.save(session.end, session.said, mark.summarized or bool(verdict.change), event.now)
         flag.make(event.now)
 
     return decide_and_save(mark, decide, save)
+
+
+def decide_session(
+    event: "HookEvent", session: "Session", settings: memory.MemorySettings, mark: "Mark"
+) -> "Verdict[bool]":
+    """Decide what to report of the messages of a session."""
+    tuned = event.setting("memory", "profile") == "tuned"
+    verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
+    if session.is_cut:
+        verdict.why += f"; only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of text were scored"
+    return verdict
 
 
 def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
@@ -112,12 +123,17 @@ class Session:
         text are kept, the newest; of a message that does not fit, the beginning is kept.
     is_cut: whether text was left out.
     tools: the names of the tools used since the first message.
-    end: where the transcript ends, in bytes.
+    start, end: the part of the transcript that may be read, in bytes; it ends where the transcript ends.
     said: a fingerprint of the newest text.
     """
 
-    def __init__(self, event: "HookEvent", count: int, mark: "Mark") -> None:
-        """Raises OSError or ValueError if the transcript cannot be read."""
+    def __init__(self, event: "HookEvent", count: int, mark: "Mark", without: "Container[int]" = ()) -> None:
+        """Read the messages.
+
+        without: the offsets of lines that are left out.
+
+        Raises OSError or ValueError if the transcript cannot be read.
+        """
         self.messages: list[tuple[bool, bytes]] = []
         self.tools: list[str] = []
         self.is_cut = False
@@ -131,9 +147,8 @@ class Session:
         fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         try:
             self.end = posix.fstat(fd).st_size
-            start = mark.end if mark.end <= self.end else 0
-            start = max(start, self.end - MAX_READ_BYTES)
-            for is_assistant, words, tools in event.reverse_messages(fd, start, self.end):
+            self.start = max(mark.end if mark.end <= self.end else 0, self.end - MAX_READ_BYTES)
+            for is_assistant, words, tools in event.reverse_messages(fd, self.start, self.end, without):
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(memory.NOT_WORDS)):
                     continue
@@ -150,6 +165,17 @@ class Session:
         if bare and self.end:
             self.add(True, said)
         self.messages = self.messages[:count][::-1]
+
+    def find_repeated(self, event: "HookEvent") -> "Container[int] | None":
+        """Return the offsets of records that a compaction wrote again, None if there was no compaction.
+
+        Raises OSError or ValueError if the transcript cannot be read.
+        """
+        fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+        try:
+            return find_repeated(fd, self.start, self.end)
+        finally:
+            posix.close(fd)
 
     def add(self, is_assistant: bool, words: bytes) -> None:
         """Keep an older message, as far as there is room for it."""

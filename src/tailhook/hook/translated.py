@@ -11,7 +11,7 @@ from tailhook.hook.payload import get_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterator
     from typing import Any
 
     from tailhook.hook.event import NewestMessage
@@ -70,7 +70,13 @@ class TranslatedEvent(HookEvent):
                     return last
         return text
 
-    def reverse_messages(self, fd: int, start: int, end: int) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
+    def reverse_messages(
+        self,
+        fd: int,
+        start: int,
+        end: int,
+        without: "Container[int]" = (),  # noqa: ARG002 - these hosts write no record twice
+    ) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
         """Yield the messages in a part of the host's open transcript, newest first."""
         for is_agents, words, tools, _ in reverse_host_messages(
             self.host, fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS

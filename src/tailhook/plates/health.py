@@ -327,7 +327,8 @@ class LookBuilder:
             self.has_ended = len(line) <= MAX_DECODED_BYTES and ends_turn(record)
         self.results |= results
         if record.role == "assistant":
-            message = record.message_id or f"record at {record.offset}"
+            name = record.message_id and f"{record.message_id} {record.request_id}"
+            message = name or f"record at {record.offset}"
             self.find_calls(record, message)
             self.later.add(message)
         elif not results and not record.is_compact_summary:

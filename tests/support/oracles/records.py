@@ -107,6 +107,11 @@ def flags(record):
     return {ours: record.get(theirs) is True for ours, theirs in FLAGS.items()}
 
 
+def is_same_message(one, other):
+    requests = {name for name in (one.get("requestId"), other.get("requestId")) if isinstance(name, str) and name}
+    return bool(message_id(one)) and message_id(one) == message_id(other) and len(requests) < 2
+
+
 def last_message(records, is_of_sub_agent=False):
     """Return the text of the newest message that has text; records: oldest first.
 
@@ -117,11 +122,11 @@ def last_message(records, is_of_sub_agent=False):
         known = {**flags(record), **({"is_sidechain": False} if is_of_sub_agent else {})}
         if record.get("type") != "assistant" or any(known.values()):
             continue
-        if texts and (newest is None or message_id(record) != newest):
+        if texts and not is_same_message(newest, record):
             break
         if text(record, strings=False).strip():
             texts.append(text(record, strings=False))
-            newest = message_id(record)
+            newest = record
     return "\n".join(reversed(texts)) if texts else None
 
 

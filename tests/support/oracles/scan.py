@@ -447,8 +447,9 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
     otherwise the first file with a record of its main conversation, otherwise the first file; the least path of these.
 
     A record whose uuid stands in several lines is counted once in prompts, messages and errors. Several records of one
-    message id are one message. `messages` are those of the main conversation with own words, prompts included.
-    `tool_calls` are distinct ids of tool uses, and uses without an id. `errors` are records with `is_error`.
+    message id and request id are one message, and all of a message id if one of them has no request id. `messages` are
+    those of the main conversation with own words, prompts included. `tool_calls` are distinct ids of tool uses, and
+    uses without an id. `errors` are records with `is_error`.
     `sub_agents` are distinct agent ids, in progress records too. models and tokens are those of the usage rows that
     belong to the session; models are sorted, tokens that are missing count 0, and a sum is at most 2^63 - 1.
 
@@ -467,6 +468,12 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
     times = [line.record.timestamp for line in ordered if line.record.timestamp is not None]
     prompts = {known_by(line) for line in ordered if line.record.is_prompt}
     talk = [line for line in ordered if line.record.has_own_words and not line.record.is_sidechain]
+    unnamed = {line.record.message_id for line in talk if not line.record.request_id}
+
+    def message_of(line: Line) -> Any:
+        name = line.record.message_id
+        return known_by(line) if not name else (name, "" if name in unnamed else line.record.request_id)
+
     uses = {
         (use.id,) if use.id is not None else (line.path, line.offset, number)
         for line in ordered
@@ -487,7 +494,7 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
         start=min(times, default=None),
         end=max(times, default=None),
         prompts=len(prompts),
-        messages=len({line.record.message_id or known_by(line) for line in talk}),
+        messages=len({message_of(line) for line in talk}),
         tool_calls=len(uses),
         errors=len({known_by(line) for line in ordered if line.record.is_error}),
         sub_agents=len(agents - {None, ""}),
