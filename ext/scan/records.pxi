@@ -172,14 +172,22 @@ cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
     return rec_is_own_words(fields) and not rec_is_app_written(fields)
 
 
-cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept nogil:
+cdef inline bint scan_is_translated(ScanPlace* place) noexcept nogil:
+    """Return whether the file is that of another host than Claude Code, whose records the caller has translated."""
+    return place.host_bytes != 11 or memcmp(place.host, b"claude-code", 11) != 0
+
+
+cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_translated) noexcept nogil:
     """Return whether an API response is in a record: its own, or one that a progress record repeats of a sub-agent.
 
     response: set to the record with the response.
+    is_translated: whether it is another host's; then it may have `partUsage`, for tokens that a later sum may have, too.
     """
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice data, nested
     response[0] = fields[0]
+    if is_translated and response.message[FIELD_USAGE].start == NULL:
+        rec_find_member(&record, b"partUsage", 9, &response.message[FIELD_USAGE])
     if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8):
         if not rec_find_member(&record, b"data", 4, &data) or not rec_find_member(&data, b"message", 7, &nested):
             return False
@@ -194,11 +202,6 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response) noexcept no
         and not rec_value_is(&response.message[FIELD_MODEL], b"<synthetic>", 11)
         and not rec_value_is_true(&response.top[FIELD_API_ERROR])
     )
-
-
-cdef inline bint scan_is_translated(ScanPlace* place) noexcept nogil:
-    """Return whether the file is that of another host than Claude Code, whose records the caller has translated."""
-    return place.host_bytes != 11 or memcmp(place.host, b"claude-code", 11) != 0
 
 
 # Where a response's tokens are, and what the row of the response has of its record.
@@ -266,7 +269,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     cdef RecSlice data, nested_agent, iterations, kind
     cdef RecSlice part
     cdef int64_t at
-    if not scan_find_response(fields, &usage.response):
+    if not scan_find_response(fields, &usage.response, scan_is_translated(place)):
         return 0
     usage.agent = fields.top[FIELD_AGENT_ID]
     usage.time = usage.response.top[FIELD_TIMESTAMP]

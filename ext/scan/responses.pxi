@@ -263,7 +263,7 @@ cdef void scan_find_copies(
         rest = RecSlice(copies.data + copies.offsets[row], copies.data + copies.offsets[row + 1])
         is_first = True
         while scan_next_copy(&rest, &line):
-            if line.start[0] == c"=":
+            if line.start[0] == c"=" or line.start[0] == c"-":
                 continue
             found = scan_find_id(ids, line.start, line.end)[0]
             thread_end = <Cursor>memchr(line.start, c" ", line.end - line.start)
@@ -276,6 +276,19 @@ cdef void scan_find_copies(
             is_first = False
 
 
+cdef void scan_leave_out_parts(
+    const ArrowTexts* copies, size_t rows, ScanIds* ids, ScanResponse* responses, const uint32_t* owners
+) noexcept nogil:
+    """Mark the responses that are part of a sum as joined: see scan_join_copies."""
+    cdef RecSlice rest, line
+    cdef size_t row
+    for row in range(rows):
+        rest = RecSlice(copies.data + copies.offsets[row], copies.data + copies.offsets[row + 1])
+        while scan_next_copy(&rest, &line):
+            if line.start[0] == c"-" and scan_find_id(ids, line.start + 1, line.end)[0]:
+                responses[owners[row]].first = SCAN_IS_JOINED
+
+
 cdef int scan_join_copies(
     const ScanColumns* columns, ScanResponse* responses, size_t* count, const uint32_t* owners
 ) noexcept nogil:
@@ -284,6 +297,7 @@ cdef int scan_join_copies(
     A thread that begins as a copy of another one repeats its responses, under its own ids. The lines of SCAN_COPIES are
 
     - behind "=", the id of the thread, and ids by which copies know the response;
+    - behind "-", an id that the sum of several responses has, one of which this is: it does not count then;
     - otherwise the ids that the response has in other threads if it is a copy, the nearest thread first. Such an id
       begins with the id of the thread and a blank. The other thread may be a copy, too.
 
@@ -310,9 +324,10 @@ cdef int scan_join_copies(
         for i in range(count[0]):
             joined_to[i] = <uint32_t>i
         scan_find_copies(copies, columns.rows, &ids, &missing, joined_to, owners)
+        scan_leave_out_parts(copies, columns.rows, &ids, responses, owners)
         for i in range(count[0]):
             root = scan_root_of(joined_to, <uint32_t>i)
-            if root != i:
+            if root != i and responses[root].first != SCAN_IS_JOINED and responses[i].first != SCAN_IS_JOINED:
                 scan_join_response(columns.items, &responses[root], &responses[i])
                 responses[i].first = SCAN_IS_JOINED
         scan_leave_out_joined(responses, count)
@@ -336,8 +351,9 @@ cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, s
     if slots == NULL:
         return -1
     for i in range(count[0]):
-        if scan_size_of(messages, responses[i].first) and not scan_size_of(
-            &items[SCAN_REQUEST_ID], responses[i].first
+        if (
+            scan_id_of(items, responses[i].first) == SCAN_MESSAGE_ID
+            and not scan_size_of(&items[SCAN_REQUEST_ID], responses[i].first)
         ):
             slot = scan_hash_text(messages, responses[i].first) & (slot_count - 1)
             while slots[slot]:
@@ -345,6 +361,8 @@ cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, s
             slots[slot] = <uint32_t>(i + 1)
             found += 1
     for i in range(count[0] if found else 0):
+        if scan_id_of(items, responses[i].first) != SCAN_MESSAGE_ID:
+            continue
         slot = scan_hash_text(messages, responses[i].first) & (slot_count - 1)
         while slots[slot] and not (
             scan_has_same_text(messages, responses[i].first, responses[slots[slot] - 1].first)

@@ -198,9 +198,9 @@ class HostRecords:
             return write_json({"type": translated["type"]} if isinstance(translated["type"], str) else {})
 
 
-def known_values(context: Mapping[str, Any]) -> dict[str, str]:
-    """Return the values of a context that are texts."""
-    return {name: value for name, value in context.items() if isinstance(value, str)}
+def known_values(context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a context that are texts, and those that only its host reads: they begin with "_"."""
+    return {name: value for name, value in context.items() if isinstance(value, str) or name.startswith("_")}
 
 
 def change_offset(change: tuple[int, object]) -> int:

@@ -452,9 +452,7 @@ def copilot_session(random: Random) -> bytes:
         requests = [{"toolCallId": call, "name": "bash", "arguments": {"command": "ls"}}]
         message, output = grower.id("msg_"), random.randint(1, 9)
         ids = {"apiCallId": grower.id("api_"), "requestId": grower.id("req_")} if random.random() < 0.5 else {}
-        add(
-            "assistant.message", agent, messageId=message, content="", toolRequests=requests, outputTokens=output, **ids
-        )
+        add("assistant.message", agent, messageId=message, content="", toolRequests=requests, **ids)
         done = random.random() < 0.5
         add("tool.execution_complete", agent, toolCallId=call, success=done, result={"content": "TODO"})
         add("assistant.message", agent, messageId=grower.id("msg_"), content=random.choice(SENTENCES), toolRequests=[])

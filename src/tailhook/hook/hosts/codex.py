@@ -26,10 +26,11 @@ HOST_WRITTEN = (
     b"<skill>",
     b"# agents.md instructions",
 )
-CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_'  # of token_count and token_usage_record
+# The last ones are those of token_count, token_usage_record and `compacted`.
+CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_', b'"latest_token_usage_record"'
 RESTATES_MESSAGES = False
 NESTED_MARK = b'"latest_token_usage_record"'
-_TOKEN_COUNTS = (
+_COUNT_NAMES = (
     *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
     *("output_tokens", "reasoning_output_tokens", "total_tokens"),
 )
@@ -125,6 +126,12 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
         return {}
     if kind == "token_usage_record":
         return _note_response(facts, known)
+    if kind == "compacted":
+        # A reviewer may begin with the checkpoint of another one, and the token_count of that one's last response.
+        latest = facts.get("latest_token_usage_record")
+        if not isinstance(latest, dict) or latest.get("thread_id") in (None, known.get("thread")):
+            return {}
+        return {"unpaired": _note_response(latest, known).get("unpaired", "")}
     is_count = kind == "event_msg" and facts.get("type") == "token_count"
     return _note_count(facts.get("info"), known) if is_count else {}
 
@@ -159,7 +166,7 @@ def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 
 def _note_response(item: "Mapping[str, Any]", known: "Mapping[str, Any]") -> "dict[str, Any]":
     """Return what is known after a token_usage_record: the running totals, and that it has no token_count yet."""
-    counts = _counts(item.get("usage"))
+    counts = _usage_counts(item.get("usage"))
     if not counts:
         return {}
     totals = _added(known.get("totals"), counts)
@@ -176,7 +183,7 @@ def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
     totals grew, if the token_count has fewer.
     """
     info = info if isinstance(info, dict) else {}
-    last, totals = _counts(info.get("last_token_usage")), _counts(info.get("total_token_usage"))
+    last, totals = _usage_counts(info.get("last_token_usage")), _usage_counts(info.get("total_token_usage"))
     if not last and not totals:
         return {"is_response": ""}
     before = known.get("counted")
@@ -194,16 +201,16 @@ def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
     return {**found, "is_response": "yes"}
 
 
-def _counts(used: object) -> "list[str]":
-    """Return the numbers of tokens under _TOKEN_COUNTS, 0 for what is missing; none if there is no such object."""
+def _usage_counts(used: object) -> "list[str]":
+    """Return the numbers of tokens under _COUNT_NAMES, 0 for what is missing; none if there is no such object."""
     from tailhook.hook.hosts.transcripts import read_count
 
-    return [str(read_count(used, name) or 0) for name in _TOKEN_COUNTS] if isinstance(used, dict) and used else []
+    return [str(read_count(used, name) or 0) for name in _COUNT_NAMES] if isinstance(used, dict) and used else []
 
 
 def _added(totals: "str | None", counts: "list[str]") -> "list[str]":
     """Return running totals with the tokens of one more response.  totals: None for those of a new thread."""
-    before = (totals or " ".join("0" * len(_TOKEN_COUNTS))).split(" ")
+    before = (totals or " ".join("0" * len(_COUNT_NAMES))).split(" ")
     return [str(int(one) + int(more)) for one, more in zip(before, counts, strict=True)]
 
 
@@ -295,7 +302,7 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
     """
     from tailhook.hook.hosts.transcripts import new_input, read_count
 
-    if not isinstance(used, dict) or not any(count != "0" for count in _counts(used)):
+    if not isinstance(used, dict) or not any(count != "0" for count in _usage_counts(used)):
         return {"type": "assistant"}
     cached, written = read_count(used, "cached_input_tokens"), read_count(used, "cache_write_input_tokens")
     usage = {
@@ -306,15 +313,16 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
     }
     response = None if item is None else item.get("response_id")
     message: dict[str, Any] = {"id": response, "role": "assistant", "content": [], "usage": usage}
-    totals = context.get("totals")
-    if totals is None:
+    totals = context.get("totals", "")
+    if item is None and not totals:
         return {"type": "assistant", "message": message}
     thread, turn = context.get("thread"), context.get("turn", "")
     parents = context.get("parents", "").split()
     own = f"{thread} {totals} {turn}"
     if item is not None:
         thread, turn = item.get("thread_id") or thread, item.get("turn_id") or turn
-        own = f"{thread} {response} {turn} {' '.join(_counts(item.get('thread_token_usage')))}"
+        running = _usage_counts(item.get("thread_token_usage")) or ([] if response else [totals])
+        own = f"{thread} {response} {turn} {' '.join(running)}"
         parents = []
     names = [f"={thread}", f"={thread} {totals}", f"={thread} {totals} {turn}"]
     if item is None and context.get("base") and context.get("is_first"):  # it may be the last one of the base again

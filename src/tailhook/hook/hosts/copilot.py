@@ -26,8 +26,10 @@ OTHER_MARKS = (b'"user.message"',)
 HOST_WRITTEN = ()
 CONTEXT_MARKS = (b'"session.',)
 RESTATES_MESSAGES = False
-NESTED_MARK = b""
+NESTED_MARK = b'"modelMetrics"'
 TOKEN_TYPES = ("session.usage_record",)
+_COUNTED = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
+_NO_TOKENS = [0] * len(_COUNTED)
 THINKING_TYPES: "tuple[str, ...]" = ()
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("session-state",)
@@ -98,36 +100,85 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     return kind == "assistant.message", message.get("content"), names
 
 
-def read_context(
-    record: "Mapping[str, Any]",
-    known: "Mapping[str, Any] | None",  # noqa: ARG001 - Codex needs it
-) -> "dict[str, Any]":
-    """Read session.start, session.resume, session.context_changed or session.model_change."""
-    facts = record.get("data")
+def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
+    """Read session.start, session.resume, session.context_changed or session.model_change, or what has tokens.
+
+    A run ends with a session.shutdown, unless it is killed. `_sums` has the sums of the last one by model, `_recorded`
+    those of the session.usage_records since then.
+    """
+    facts, kind = record.get("data"), record.get("type")
     if not isinstance(facts, dict):
         return {}
-    place = facts if record.get("type") == "session.context_changed" else facts.get("context")
-    return {
+    known = known or {}
+    place = facts if kind == "session.context_changed" else facts.get("context")
+    found = {
         "sessionId": facts.get("sessionId"),
         "version": facts.get("copilotVersion"),
         "model": facts.get("newModel", facts.get("selectedModel")),
         **({"cwd": place.get("cwd"), "gitBranch": place.get("branch")} if isinstance(place, dict) else {}),
     }
+    if kind in ("session.start", "session.resume"):
+        # Since 1.0.66 the sums of a run begin with those of the last shutdown, and a resume has this member.
+        goes_on = kind == "session.start" or "sessionLimits" in facts
+        found |= {
+            "run": f"{facts.get('sessionId') or known.get('sessionId')} {record.get('id')}",
+            "_sums": known.get("_sums", {}) if goes_on else {},
+        }
+        found["_recorded"] = known.get("_recorded", {}) if goes_on else {}
+    elif kind == "session.usage_record" and isinstance(facts.get("usage"), dict):
+        model = facts["usage"].get("model")
+        counts = known.get("_recorded", {}).get(str(model), _NO_TOKENS)
+        counts = [one + more for one, more in zip(counts, _model_counts(facts["usage"]), strict=True)]
+        found["_recorded"] = {**known.get("_recorded", {}), str(model): counts}
+    elif kind == "session.shutdown" and isinstance(facts.get("modelMetrics"), dict):
+        metrics = facts["modelMetrics"].items()
+        sums = {model: _model_counts(one.get("usage")) for model, one in metrics if isinstance(one, dict)}
+        before = [known.get(name, {}) for name in ("_sums", "_recorded")]
+        rest = {
+            model: _without(counts, [one.get(model, _NO_TOKENS) for one in before]) for model, counts in sums.items()
+        }
+        found |= {"_sums": sums, "_recorded": {}, "_rest": rest}
+    return found
 
 
-def nested_records(
-    record: "Mapping[str, Any]",  # noqa: ARG001 - Codex needs it
-    context: "Mapping[str, Any]",  # noqa: ARG001
-) -> "list[Mapping[str, Any]]":
-    """Return none: a record holds no others."""
-    return []
+def _model_counts(used: object) -> "list[int]":
+    """Return the numbers of tokens under _COUNTED, 0 for what is missing."""
+    from tailhook.hook.hosts.transcripts import read_count
+
+    return [read_count(used, name) or 0 for name in _COUNTED] if isinstance(used, dict) else [*_NO_TOKENS]
 
 
-def translate_record(
-    record: "Mapping[str, Any]",
-    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
-) -> "dict[str, Any]":
-    """Translate a record of an events file. The tokens of a response are a message of the assistant without words."""
+def _without(counts: "list[int]", others: "list[list[int]]") -> "list[int]":
+    """Return numbers without those that are in others already."""
+    return [max(0, count - sum(known)) for count, *known in zip(counts, *others, strict=True)]
+
+
+def _run_of(context: "Mapping[str, Any]") -> str:
+    """Return by what the run of a record is known: the event that began it, or else the session."""
+    return f"{context.get('run') or context.get('sessionId')}"
+
+
+def nested_records(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "list[Mapping[str, Any]]":
+    """Return what a session.shutdown has of the run's tokens, as a session.usage_record for each model.
+
+    `modelMetrics` has the sums, of which earlier runs and session.usage_records may have a part.
+    """
+    if record.get("type") != "session.shutdown":
+        return []
+    found: list[Mapping[str, Any]] = []
+    for model, counts in context.get("_rest", {}).items():
+        usage = {"model": model, **dict(zip(_COUNTED, counts, strict=True))}
+        own = {"id": f"{record.get('id')} {model}", "data": {"usage": usage}}
+        found.append({**record, "type": "session.usage_record", **own})
+    return found
+
+
+def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Translate a record of an events file. The tokens of a response are a message of the assistant without words.
+
+    Versions before session.usage_record give the output of each message, and the sums of a run at its end. The output
+    of a message counts only if the run has neither.
+    """
     kind, event = record.get("type"), record.get("data")
     event = event if isinstance(event, dict) else {}
     own = {"uuid": record.get("id"), "parentUuid": record.get("parentId"), "agentId": record.get("agentId")}
@@ -145,6 +196,11 @@ def translate_record(
                 blocks.append({**use, "input": call.get("arguments")})
         answer_id = event.get("apiCallId", event.get("messageId"))
         message = {"id": answer_id, "role": "assistant", "model": event.get("model"), "content": blocks}
+        output = _model_counts(event)[1]
+        if output:
+            message["model"] = message["model"] or context.get("model")
+            own |= {"usageId": record.get("id"), "usageCopies": f"-{_run_of(context)}"}
+            own["partUsage"] = {"output_tokens": output}
         return {**own, "type": "assistant", "requestId": event.get("requestId"), "message": message}
     if kind == "tool.execution_complete":
         result, error = event.get("result"), event.get("error")
@@ -156,17 +212,35 @@ def translate_record(
         return {**own, "type": "user", "message": {"role": "user", "content": [block]}}
     used = event.get("usage")
     if kind == "session.usage_record" and isinstance(used, dict):
-        from tailhook.hook.hosts.transcripts import new_input, read_count
-
-        cached, written = read_count(used, "cacheReadTokens"), read_count(used, "cacheWriteTokens")
-        usage = {
-            "input_tokens": new_input(read_count(used, "inputTokens"), cached, written),
-            "output_tokens": read_count(used, "outputTokens"),
-            "cache_read_input_tokens": cached,
-            "cache_creation_input_tokens": written,
-        }
-        message = {"role": "assistant", "model": used.get("model"), "content": [], "usage": usage}
-        return {**own, "type": "assistant", "message": message}
+        return {**own, **_usage_message(record, used, context)}
     if kind == "session.compaction_complete":
         return {**own, "type": "system", "subtype": "compact_boundary"}
     return {**own, "type": kind, "isApiErrorMessage": kind == "session.error"}
+
+
+def _usage_message(
+    record: "Mapping[str, Any]", used: "Mapping[str, Any]", context: "Mapping[str, Any]"
+) -> "dict[str, Any]":
+    """Return a message of the assistant with the tokens of a session.usage_record.
+
+    `accounting` names the session that it is from and its number there, also in a copy of the session.
+    """
+    from tailhook.hook.hosts.transcripts import new_input, read_count
+
+    cached, written = read_count(used, "cacheReadTokens"), read_count(used, "cacheWriteTokens")
+    usage = {
+        "input_tokens": new_input(read_count(used, "inputTokens"), cached, written),
+        "output_tokens": read_count(used, "outputTokens"),
+        "cache_read_input_tokens": cached,
+        "cache_creation_input_tokens": written,
+    }
+    message: dict[str, Any] = {"role": "assistant", "model": used.get("model"), "content": []}
+    if any(usage.values()):
+        message["usage"] = usage
+    found = {"type": "assistant", "message": message, "usageCopies": f"={_run_of(context)}"}
+    numbers = used.get("accounting")
+    if not isinstance(numbers, dict) or not isinstance(numbers.get("sequence"), int):
+        return {**found, "usageId": record.get("id")}
+    session = numbers.get("sourceSessionId") or context.get("sessionId")
+    named = {"sessionId": session} if isinstance(session, str) else {}
+    return {**found, **named, "usageId": f"{session} {numbers['sequence']}"}

@@ -118,10 +118,7 @@ def nested_records(
     return [one for one in found if isinstance(one, dict) and isinstance(one.get("id"), str)]
 
 
-def translate_record(
-    record: "Mapping[str, Any]",
-    context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
-) -> "dict[str, Any]":
+def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
     """Translate a record of a session file. A message's record has the results of its tools, too.
 
     {"tokens": {"input": N, "output": N, "cached": N, "thoughts": N, "tool": N}}: the cached input is part of the input.
@@ -143,16 +140,25 @@ def translate_record(
             failed = call["status"] != "success"
             result = {"type": "tool_result", "tool_use_id": call.get("id"), "is_error": failed}
             blocks.append({**result, "content": call.get("resultDisplay"), "timestamp": call.get("timestamp")})
-    message = {"id": record.get("id"), "role": "assistant", "model": record.get("model"), "content": blocks}
+    message: dict[str, Any] = {
+        "id": record.get("id"),
+        "role": "assistant",
+        "model": record.get("model"),
+        "content": blocks,
+    }
     used = record.get("tokens")
     if isinstance(used, dict):
         from tailhook.hook.hosts.transcripts import new_input, read_count
 
         cached, output = read_count(used, "cached"), read_count(used, "output")
         fresh = new_input(read_count(used, "input"), cached)
-        message["usage"] = {
+        usage = {
             "input_tokens": None if fresh is None else fresh + (read_count(used, "tool") or 0),
             "output_tokens": None if output is None else output + (read_count(used, "thoughts") or 0),
             "cache_read_input_tokens": cached,
         }
-    return {"type": "assistant", "message": message}
+        if any(usage.values()):
+            message["usage"] = usage
+    # The message of a sub-agent may have the id of one of its session.
+    own = {"usageId": f"{context.get('sessionId')} {record['id']}", "usageCopies": ""} if record.get("id") else {}
+    return {"type": "assistant", "message": message, **own}
