@@ -6,14 +6,17 @@ UndefinedBehaviorSanitizer; set to "thread": ThreadSanitizer), TAILHOOK_COVERAGE
 .pyx sources).
 """
 
+import gzip
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 from setuptools.errors import CompileError, LinkError
 
 DEBUG = os.environ.get("TAILHOOK_DEBUG") == "1"
@@ -103,8 +106,33 @@ class BuildCoreAndClient(build_ext):
         target.chmod(0o755)
 
 
+class ReproducibleSdist(sdist):
+    """Makes the source distribution. With SOURCE_DATE_EPOCH, two of the same commit are equal."""
+
+    def make_archive(self, base_name, kind, *places, base_dir=None, **owners):
+        """Write the archive and return its path. With SOURCE_DATE_EPOCH, all files have that time and no owner."""
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        if epoch is None or kind != "gztar":
+            return super().make_archive(base_name, kind, *places, base_dir=base_dir, **owners)
+
+        def anonymous(entry):
+            entry.mtime = int(epoch)
+            entry.uid = entry.gid = 0
+            entry.uname = entry.gname = ""
+            return entry
+
+        path = f"{base_name}.tar.gz"
+        with (
+            Path(path).open("wb") as file,
+            gzip.GzipFile("", "wb", fileobj=file, mtime=int(epoch)) as packed,
+            tarfile.open(fileobj=packed, mode="w") as archive,
+        ):
+            archive.add(base_dir, filter=anonymous)
+        return path
+
+
 setup(
-    cmdclass={"build_ext": BuildCoreAndClient},
+    cmdclass={"build_ext": BuildCoreAndClient, "sdist": ReproducibleSdist},
     options={"build": {"build_base": str(BUILD)}},
     ext_modules=cythonize(
         [core],

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -72,6 +73,39 @@ def wheel_for(tmp_path_factory, worker_id):
         return wheel
 
     return build
+
+
+def files_of_git():
+    """Return what git lists. Without a clone there is nothing to compare."""
+    listed = subprocess.run(["git", "ls-files"], cwd=PROJECT, check=False, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not in a clone")
+    return listed.stdout.split()
+
+
+def test_the_source_distribution_has_all_files_of_the_project_and_is_the_same_each_time(tmp_path):
+    archives = []
+    for number in range(2):
+        clone = tmp_path / f"{number}" / "tailhook"
+        for name in files_of_git():
+            (clone / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(PROJECT / name, clone / name)  # with another time
+        words = [sys.executable, "-m", "build", "--sdist", "--outdir", clone.parent, clone]
+        subprocess.run(words, check=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1764028800"})
+        archives += clone.parent.glob("*.tar.gz")
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with tarfile.open(archives[0]) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert [name for name in files_of_git() if name not in names] == []
+
+
+def test_a_wheel_has_the_licenses_of_all_that_is_in_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
+    assert "License-Expression: MIT AND LGPL-2.1-or-later\n" in metadata
+    found = {name.partition(".dist-info/licenses/")[2] for name in names if ".dist-info/licenses/" in name}
+    assert found == {"LICENSE", "licenses/LGPL-2.1.txt", "licenses/NOTICE.md"}
 
 
 @pytest.fixture
