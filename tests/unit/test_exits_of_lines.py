@@ -77,6 +77,9 @@ HIDDEN = {
     "sudo -b pytest": "its exit code is that of `sudo`",
     "tmux new-session -d 'pytest -q'": "its exit code is that of `tmux`",
     "git bisect run pytest": "its exit code is that of `git`",
+    "pytest && grep x log": "the host reports no error if a line that ends with `grep` exits with 1",
+    "pytest || exit 1; git diff": "the host reports no error if a line that ends with `git diff` exits with 1",
+    "set -o pipefail; pytest | rg failed": "the host reports no error if a line that ends with `rg` exits with 1",
     "$RUNNER | tail": "its exit code is that of `tail`, behind a pipe",
 }
 
@@ -96,6 +99,11 @@ def test_a_run_whose_exit_code_is_not_the_lines_is_not_a_successful_one(line):
 )  # fmt: skip
 def test_this_line_does_not_run_the_command(line):
     assert outcome_of(line) == ("absent", "")
+
+
+@pytest.mark.parametrize("wanted", ["diff a b", "git diff --exit-code", "grep -c x y"])
+def test_a_wanted_command_that_hosts_excuse_counts_all_the_same(wanted):
+    assert outcome_of(f"cd x && {wanted}", wanted) == ("run", "")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Pure. Goes through a line with everything that can happen in it: each command su
 a successful run if in every case in which it exits with 0 the command ran, and never failed.
 """
 
-from tailhook.machines.commands import WantedCommand, contains_name, find_run, program_name, take_apart
+from tailhook.machines.commands import WantedCommand, begins_with, contains_name, find_run, program_name, take_apart
 from tailhook.machines.shell import STATUS, UNKNOWN, SimpleCommand, is_assignment
 from tailhook.machines.shell_tree import Node, Unclear, tree_of
 
@@ -27,6 +27,13 @@ ONLY_SUCCEED = (":", "echo", "true")
 NEED_NOT_RUN = "the line can succeed without it"
 OTHER_COMMAND = "another command"
 BEHIND_PIPE = ", behind a pipe"  # how the reason ends that `set -o pipefail` removes
+
+# Claude Code (2.1.329) takes the exit code 1 of a line whose last command begins with these for "nothing found" or
+# "they differ", and reports no error, whatever command the code is from.
+EXCUSED_ENDS = (
+    ("[",), ("diff",), ("egrep",), ("fgrep",), ("find",), ("git", "diff"), ("git", "grep"), ("grep",), ("rg",),
+    ("test",),
+)  # fmt: skip
 
 # What a shell line is for a command:
 RUN, HIDDEN, ABSENT = "run", "hidden", "absent"
@@ -94,11 +101,22 @@ class Shell:
             return ABSENT, ""
         whys = [(run, why) for (code, run, _), why in states.items() if code == 0 and run != SUCCEEDED]
         if not whys:
-            return RUN, ""
+            return self.judge_end(tree)
         failed = [why for run, why in whys if run != NOT_RUN]
         return HIDDEN, next(
             filter(None, failed), f"its exit code is that of {OTHER_COMMAND}"
         ) if failed else NEED_NOT_RUN
+
+    def judge_end(self, tree: "Tree") -> tuple[str, str]:
+        """Return what a line means whose exit code is that of the command: a host may not report all its errors."""
+        last = tree
+        while not isinstance(last, SimpleCommand) and last.kind in ("list", "&&", "|"):
+            last = last.parts[-1]
+        words = last.words if isinstance(last, SimpleCommand) else []
+        end = next((end for end in EXCUSED_ENDS if words[: len(end)] == [*end]), ())
+        if not end or begins_with(words, self.question.wanted):
+            return RUN, ""
+        return HIDDEN, f"the host reports no error if a line that ends with `{' '.join(end)}` exits with 1"
 
     def run_all(self, tree: "Tree", states: "States") -> "States":
         """Return what can be so when the shell has ended."""
