@@ -12,7 +12,8 @@ from tailhook.machines.shell import Budget
 LINES = [
     "false", "false && echo x", "cd / && false", "(false)", "x=$(false)", "set -o pipefail; false | tail -3",
     "false; exit $?", "bash -c 'false && grep x y'", "false | tail -3", "false; echo $?", "false || true", "false &",
-    "! false", "if false; then echo; fi", "set -o pipefail; false | grep x", "false && git diff | grep x", "false && (grep x y)",
+    "! false", "if false; then echo; fi", "set -o pipefail; false | grep x", "false && git diff | grep x",
+    "false && (grep x y)",
     *(f"false && {' '.join(end)} x" for end in EXCUSED_ENDS),
 ]  # fmt: skip
 
