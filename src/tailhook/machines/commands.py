@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tailhook.machines.shell_tree import Node
 
 MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
-MAX_STEPS = 100_000  # to take commands apart for one stop; 20 ms at most
+MAX_STEPS = 80_000  # to take commands apart for one stop; 20 ms at most
 LOOK_COST = 20  # of looking at a simple command, in steps
 MAX_WANTED_CHARS = 200  # of a command to look for
 MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
