@@ -852,7 +852,7 @@ class ModuleFinder:
     def __init__(self) -> None: ...
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None: ...
     def start_hook(self, *names: str) -> None:
-        """Begin a hook's process: load its first modules, without looks for unused cycles among them.
+        """Begin a hook's process: put this finder first, and load the first modules without looks for unused cycles.
 
         The process ends before it has as many as are worth a look. `gc.isenabled` is False from then on.
 

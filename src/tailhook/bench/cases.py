@@ -168,7 +168,7 @@ The folders of unfinished uploads are removed after a day anyway. I did not touc
 nothing tests what happens if the *last* part is sent twice. Should I add that?
 """
 EDIT_USE = ("Edit", {"file_path": "/project/src/app.py", "old_string": "a", "new_string": "b"})
-CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1 | tail -5"})
+CHECK_USE = ("Bash", {"command": "cd /project && .venv/bin/pytest -q 2>&1"})
 DECISIONS = "We chose A because of B.\nWe picked C over D."
 WORKING = "Still at work: `make test` fails in two places."
 DECIDING = [name for name in MACHINES if name not in machines_with("reports")]
