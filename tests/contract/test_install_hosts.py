@@ -1,6 +1,7 @@
 """`tailhook install --host NAME`, as processes on the hooks files of other hosts than Claude Code."""
 
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -177,6 +178,24 @@ def test_a_host_by_another_name_is_a_usage_error_that_names_the_right_one(projec
     assert done.returncode == 2
     assert (f"Did you mean {meant}?" in done.stderr) == bool(meant)
     assert "The hosts are: claude-code, codex, gemini, cursor, copilot" in done.stderr
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python cannot read TOML")
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        ("[features]\nhooks = false\n", False),
+        ("[features]\ncodex_hooks = false\n", False),
+        ("[features]\ncodex_hooks = false\nhooks = true\n", True),
+        ('hooks = "not TOML', True),
+    ],
+)
+def test_hooks_that_a_setting_of_codex_switches_off_are_reported(project, text, runs):
+    install(project, "codex", "--cold")
+    (project.home / ".codex/config.toml").write_text(text)
+    assert (install(project, "codex", "--cold").returncode == 0) == runs
+    assert ("the feature hooks is false" not in project.tailhook("doctor").stdout) == runs
+    assert ("nothing will continue this loop" not in project.tailhook("loop", "start", "Go.").stderr) == runs
 
 
 def test_the_limit_of_cursor_is_a_member_of_its_stop_hook(project):

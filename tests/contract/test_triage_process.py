@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.host import SANITIZER
+from support.install import write_hooks
 from support.triage import Agent, entry, group, pipeline, planning
 
 from tailhook.stores.atomic import MAX_READ_FILE_BYTES
@@ -47,6 +48,7 @@ def test_the_sample_of_the_page_begins_a_pipeline_that_runs_to_its_end(project):
     sample = (ROOT / "examples" / "sample_triage.json").read_text()
     assert f"```json\n{sample}```\n" in (ROOT / "docs" / "machines" / "triage.md").read_text()
     path = project.triage(sample)
+    write_hooks(project)
     status = project.tailhook("triage", "status").stdout
     assert re.search(r"phase +triage\n +total +3\n +pending +2\n +completed +1\n", status)
     assert "At the next stop the agent must continue: triage." in status
@@ -361,6 +363,8 @@ def test_status_shows_phase_counts_and_groups(project):
     entries = [entry(0, **fields), entry(1, **fields), entry(2), entry(3, "failed")]
     groups = planning(group("g\x1b[31m", plans_written=3))
     path = project.triage(pipeline("fix-planning", *entries, fix_planning=groups))
+    assert "nothing happens: no hook is installed here" in project.tailhook("triage", "status").stdout
+    write_hooks(project)
     out = project.tailhook("triage", "status").stdout
     for part in (str(path), "fix-planning", "completed", "3/5", "0/4", "At the next stop the agent must continue: "):
         assert part in out

@@ -139,6 +139,8 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     off_switch: Sequence[str]
     off_value: object
     off_is_overridden: bool
+    features: str
+    feature_names: Sequence[str]
     managed_folders: Mapping[str, str]
     managed_switches: Mapping[str, Sequence[str]]
     setting_types: Mapping[str, str]

@@ -39,6 +39,8 @@ class HooksFile(NamedTuple):
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
     off_is_overridden: whether that value of a later scope counts alone.
+    features: the file below `folder` whose table "features" can switch all hooks off, in TOML; "" if there is none.
+    feature_names: the names of that feature, the one that counts first.
     managed_folders: where an administrator's settings are, by `sys.platform`; {} if the host has none.
     managed_switches: the settings of an administrator that keep hooks from running; of each, the kinds of places whose
         hooks run all the same ("managed", "plugin").
@@ -74,6 +76,8 @@ class HooksFile(NamedTuple):
     off_switch: Sequence[str] = ()
     off_value: object = None
     off_is_overridden: bool = False
+    features: str = ""
+    feature_names: Sequence[str] = ()
     managed_folders: Mapping[str, str] = {}
     managed_switches: Mapping[str, Sequence[str]] = {}
     setting_types: Mapping[str, str] = {}
@@ -110,8 +114,13 @@ class HooksFile(NamedTuple):
         """
         if scope != "user":
             return f"{project_root({})}/{self.paths[scope]}"
+        return str(self.user_folder / self.paths[scope])
+
+    @property
+    def user_folder(self) -> Path:
+        """The host's folder, which an environment variable may name."""
         named = os.environ.get(self.folder_variable) if self.folder_variable else None
-        return str(Path(named or Path.home() / self.folder).absolute() / self.paths[scope])
+        return Path(named or Path.home() / self.folder).absolute()
 
     @property
     def managed_paths(self) -> list[str]:

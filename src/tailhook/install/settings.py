@@ -63,7 +63,7 @@ def read(target: str) -> str | None:
     except IsADirectoryError:
         raise SettingsError(f"{target} is a directory. The host reads a file there. Move the directory away.") from None
     try:
-        if data.strip(b"\xef\xbb\xbf \t\r\n"):  # a blank file has no settings
+        if data.strip(b"\xef\xbb\xbf \t\r\n") or not Path(target).is_file():  # a blank file has no settings
             parse_json(data)
     except ValueError as error:
         raise SettingsError(f"{target}: {position(data, str(error))}. The file is left as it is.") from None

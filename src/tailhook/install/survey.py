@@ -5,6 +5,7 @@ Reads hooks files and changes nothing. The commands that start a loop use it too
 
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.settings import Settings
 from tailhook.install.shape import Fault, find_faults, name_place
+from tailhook.stores.atomic import read_file
 
 
 class Found(NamedTuple):
@@ -140,7 +142,8 @@ def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = 
         if text is not None:
             values = values_of(file, text)
             found.append(Found(file, path, text, values, list(find_faults(file, values)), is_managed))
-    obstacles = [*find_faulty_files(found), *find_off_switches(found), *find_managed_switches(found)]
+    switches = [*find_off_switches(found), *find_managed_switches(found), *find_disabled_feature(file)]
+    obstacles = [*find_faulty_files(found), *switches]
     return Survey(found, unusable, list(find_installed(found, wanted)), obstacles)
 
 
@@ -207,6 +210,26 @@ def find_managed_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
         runs = "no hook" if not spared else "no hook of the user or of a project"
         what = f"{path}: {name} is {json.dumps(value)}, so the host runs {runs}"
         yield Obstacle(path, what, "Ask the administrator of this computer to change it.", spares=spared)
+
+
+def find_disabled_feature(file: HooksFile) -> Iterator[Obstacle]:
+    """Yield an obstacle if the host's configuration in TOML switches all hooks off. Python 3.10 cannot read it."""
+    path = str(file.user_folder / file.features)
+    if not file.features or sys.version_info < (3, 11):
+        return
+    try:
+        text = read_file(path)
+        if not any(name.encode() in text for name in file.feature_names):
+            return
+        import tomllib  # takes longer than all the rest
+
+        features = tomllib.loads(text.decode("utf-8")).get("features")
+    except (OSError, ValueError):  # the host reports this itself
+        return
+    values = [features[name] for name in file.feature_names if name in features] if isinstance(features, dict) else []
+    if values and values[0] is False:
+        what = f"{path}: the feature {file.feature_names[0]} is false, so the host runs no hook"
+        yield Obstacle(path, what, "Change it to use loops again.")
 
 
 # ---- the limit on blocks in a row ---------------------------------------------

@@ -67,6 +67,8 @@ HOOKS_FILE: "HooksFileFields" = {
         "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
         "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
     },
+    "features": "config.toml",
+    "feature_names": ("hooks", "codex_hooks"),
     "note": "Codex runs a hook only after you trust it in Codex's own dialog.",
     "payload": {
         "session_id": "doctor",
