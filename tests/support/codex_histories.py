@@ -53,9 +53,11 @@ class CodexThread:
     total: the running total, and `last` the usage of the last token_count.
     """
 
-    def __init__(self, codex: Codex, thread_id: str, meta: dict, name: str = ""):
+    def __init__(self, codex: Codex, thread_id: str, meta: dict, file_id: str = ""):
         self.codex, self.id, self.turn_id = codex, thread_id, None
-        self.name = f"rollout-2026-08-15T10-00-{len(codex.threads):02}-{name or thread_id}.jsonl"
+        self.file_id = file_id or thread_id
+        name = f"{thread_id}_{file_id}" if file_id else thread_id
+        self.name = f"rollout-2026-08-15T10-00-{len(codex.threads):02}-{name}.jsonl"
         self.lines: list[dict] = []
         self.total, self.last, self.recorded = dict.fromkeys(USAGE, 0), dict.fromkeys(USAGE, 0), dict.fromkeys(USAGE, 0)
         self.ordinal = 0
@@ -75,16 +77,23 @@ class CodexThread:
 
     def turn(self, model: str = CODEX_MODEL) -> "CodexThread":
         """Begin a turn."""
-        named = {}
+        self.begin_turn(model)
+        self.write_context()
+        return self
+
+    def begin_turn(self, model: str) -> None:
+        """Begin a turn whose turn_context comes later: one that compacts."""
+        self.model = model
         if self.codex.turn_ids:
             self.codex.turns += 1
             self.turn_id = f"turn-{self.codex.turns}"
-            named = {"turn_id": self.turn_id}
-            self.write("event_msg", {"type": "task_started", **named})
-        self.model = model
+            self.write("event_msg", {"type": "task_started", "turn_id": self.turn_id})
+
+    def write_context(self) -> None:
+        """Write the turn_context."""
+        named = {"turn_id": self.turn_id} if self.codex.turn_ids else {}
         allowed = {"approval_policy": "never", "sandbox_policy": {"type": "danger-full-access"}, "summary": "auto"}
-        self.write("turn_context", {**named, "cwd": "/p/shop", **allowed, "model": model})
-        return self
+        self.write("turn_context", {**named, "cwd": "/p/shop", **allowed, "model": self.model})
 
     def respond(self, taken: int, cached: int, given: int, cache_writes: int = 0, size: int | None = None) -> None:
         """Write what a response leaves, and put it on the bill.
@@ -142,7 +151,6 @@ class CodexThread:
         self.respond(taken, cached, given)
         copied = {"latest_token_usage_record": self.latest} if self.codex.records else {}
         self.write("compacted", {"message": "", "replacement_history": [], **copied})
-        self.estimate(8000)
 
     def fork(
         self, thread_id: str, *, meta: bool = True, records: bool = True, counts: bool = True, turns: int = 0, **fields
@@ -163,16 +171,17 @@ class CodexThread:
         child.inherit(self, counts=counts, records=records)
         return child
 
-    def refer(self, thread_id: str, end: int | None = None, name: str = "") -> "CodexThread":
+    def refer(self, thread_id: str, end: int | None = None, file_id: str = "") -> "CodexThread":
         """Return a new file that goes on from an ordinal of this one and copies nothing: a fork, or a revert.
 
         end: the ordinal, otherwise the next one.
+        file_id: of a revert's file.
         """
         end = self.ordinal if end is None else end
-        meta = {"history_base": {"thread_id": self.id, "end_ordinal_exclusive": end}}
+        meta = {"history_base": {"thread_id": self.file_id, "end_ordinal_exclusive": end}}
         if thread_id != self.id:
             meta |= {"forked_from_id": self.id, "forked_from_ordinal_exclusive": end}
-        child = CodexThread(self.codex, thread_id, meta, name)
+        child = CodexThread(self.codex, thread_id, meta, file_id)
         child.inherit(self, until=end)
         return child
 
@@ -288,7 +297,13 @@ def codex_compacted(*, records: bool) -> History:
     codex = Codex("0.169.0" if records else "0.148.0", "paginated", records=records)
     thread = codex.thread("A").turn()
     thread.respond(1000, 200, 50)
-    thread.turn().compact(30000, 20000, 700)
+    thread.begin_turn("gpt-5.5-mini")
+    if not records:
+        thread.write_context()
+    thread.compact(30000, 20000, 700)
+    if records:
+        thread.write_context()
+    thread.estimate(8000)
     thread.turn().respond(9000, 0, 100)
     return codex.history()
 
@@ -358,9 +373,25 @@ def codex_fork_without_its_parent() -> History:
     return history._replace(bill=moved + history.bill[2:])
 
 
-def codex_forks_with_equal_turns() -> History:
+def codex_fork_of_a_fork_that_is_gone() -> History:
+    """Return a thread and a fork of its fork, whose file is gone: the copied session_metas have the whole line."""
+    codex = Codex("0.142.0")
+    first = codex.thread("A").turn()
+    first.respond(1000, 200, 50)
+    second = first.fork("B")
+    second.turn().respond(2000, 1000, 100)
+    third = second.fork("C")
+    third.turn().respond(3000, 2000, 150)
+    codex.threads.remove(second)
+    history = codex.history()
+    copies = [line["timestamp"] for line in third.lines if line["payload"].get("type") == "token_count"]
+    moved = history.bill[1]._replace(session_id="C", timestamp=copies[1])
+    return history._replace(bill=[history.bill[0], moved, history.bill[2]])
+
+
+def codex_forks_with_equal_turns(*, turn_ids: bool) -> History:
     """Return two forks whose own first responses, and so their totals, are equal."""
-    codex = Codex("0.145.0")
+    codex = Codex("0.145.0", turn_ids=turn_ids)
     parent = codex.thread("A").turn()
     parent.respond(1000, 200, 50)
     for name in "BC":
@@ -384,15 +415,27 @@ def codex_paginated_fork(*, records: bool) -> History:
 
 
 def codex_reverted(*, records: bool) -> History:
-    """Return a thread that was reverted to before its second turn: another file, of the same thread. All was billed."""
+    """Return a thread that was reverted three times, each time to another file, and a fork of the second; all billed.
+
+    Each file repeats the total that it took up, before its own response.
+    """
     codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
-    before = codex.thread("A").turn()
-    before.respond(1000, 200, 50)
-    end = before.ordinal
-    before.turn().respond(2000, 1000, 100)
-    after = before.refer("A", end, name="A_2")
-    after.turn().count()
-    after.respond(2000, 1000, 100)
+    first = codex.thread("A").turn()
+    first.respond(1000, 200, 50)
+    end = first.ordinal
+    first.turn().respond(2000, 1000, 100)
+    second = first.refer("A", end, file_id="b")
+    second.turn().count()
+    second.respond(2000, 1000, 100)
+    end_of_second = second.ordinal
+    second.turn().respond(2500, 1000, 101)
+    for thread in (
+        second.refer("A", end_of_second, file_id="c"),
+        second.refer("B"),
+        first.refer("A", end, file_id="d"),
+    ):
+        thread.turn().count()
+        thread.respond(2600, 1000, 102)
     return codex.history()
 
 
@@ -531,7 +574,9 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "codex, fork of a fork, no copied meta": lambda: codex_fork_of_a_fork(meta=False, records=False),
     "codex, fork of a fork, no copied meta, with records": lambda: codex_fork_of_a_fork(meta=False, records=True),
     "codex, fork without its parent": codex_fork_without_its_parent,
-    "codex, forks with equal turns": codex_forks_with_equal_turns,
+    "codex, fork of a fork that is gone": codex_fork_of_a_fork_that_is_gone,
+    "codex, forks with equal turns": lambda: codex_forks_with_equal_turns(turn_ids=True),
+    "codex, forks with equal turns, no turn ids": lambda: codex_forks_with_equal_turns(turn_ids=False),
     "codex, paginated fork": lambda: codex_paginated_fork(records=False),
     "codex, paginated fork, with records": lambda: codex_paginated_fork(records=True),
     "codex, reverted": lambda: codex_reverted(records=False),

@@ -166,6 +166,37 @@ def copilot_records() -> History:
     return copilot.history()
 
 
+def copilot_back_to_an_older_version() -> History:
+    """Return a run with records, and one of a version without them that takes up its sums."""
+    copilot = Copilot()
+    for size, records in ((1000, True), (2000, False), (3000, True)):
+        copilot.run("1.0.102", takes_up=True, records=records).call(size, 200, 30, 50)
+        copilot.end()
+    return copilot.history()
+
+
+def copilot_killed_and_resumed_by_an_older_version() -> History:
+    """Return a run with records that was killed, and one of 1.0.61, which does not take up anything."""
+    copilot = Copilot().run("1.0.102", takes_up=False, records=True)
+    copilot.call(1230, 200, 30, 50)
+    copilot.kill()
+    copilot.unsaved = {}
+    copilot.run("1.0.102", takes_up=False, records=False).call(1232, 200, 30, 52)
+    copilot.end()
+    copilot.run("1.0.102", takes_up=True, records=True).call(1233, 200, 30, 53)
+    copilot.end()
+    return copilot.history()
+
+
+def copilot_killed_without_names() -> History:
+    """Return a run of 1.0.34 that was killed: its messages have no model, which session.model_change has."""
+    copilot = Copilot().run("1.0.34", takes_up=False, records=False, named=False)
+    copilot.write("session.model_change", {"newModel": "gpt-6"})
+    copilot.call(1230, 200, 0, 50, model="gpt-6")
+    copilot.kill()
+    return copilot.history()
+
+
 HISTORIES: dict[str, Callable[[], History]] = {
     "copilot, shutdown only": copilot_shutdown_only,
     "copilot, sums of each run": lambda: copilot_resumed(takes_up=False),
@@ -175,4 +206,7 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "copilot, killed": lambda: copilot_killed(records=False),
     "copilot, killed, with records": lambda: copilot_killed(records=True),
     "copilot, records": copilot_records,
+    "copilot, back to an older version": copilot_back_to_an_older_version,
+    "copilot, killed, resumed by an older version": copilot_killed_and_resumed_by_an_older_version,
+    "copilot, killed, without names": copilot_killed_without_names,
 }

@@ -140,6 +140,15 @@ def gemini_old_file() -> History:
     return history._replace(files={"session-2026-08-15T10-00-s.json": dumps(old, indent=2), **history.files})
 
 
+def gemini_old_file_alone() -> History:
+    """Return an old chat, a single object in a .json file."""
+    gemini = Gemini()
+    gemini.ask()
+    gemini.respond(1000, 200, 50)
+    old = {**gemini.records[0], "messages": gemini.messages}
+    return History("gemini", {"session-2026-08-15T10-00-s.json": dumps(old, indent=2)}, gemini.bill)
+
+
 def gemini_two_sessions() -> History:
     """Return a chat and that of its sub-agent. The ids of their messages are the same."""
     chats = [Gemini("s"), Gemini("t")]
@@ -156,5 +165,6 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "gemini, only in $set": gemini_only_in_set,
     "gemini, rewound": gemini_rewound,
     "gemini, old file": gemini_old_file,
+    "gemini, old file alone": gemini_old_file_alone,
     "gemini, two sessions": gemini_two_sessions,
 }

@@ -17,7 +17,8 @@ After an overflow (fill_to_context_window) both have `total_tokens` alone.
 
 A thread's total begins at zero, or where its copied history ended: Session::record_initial_history takes up the last
 token_count of what was resumed or forked. A fork in the paginated mode copies nothing: `history_base` names the
-file and the ordinal at which its own lines go on. So does a file after thread/revert (same thread, another file).
+file and the ordinal at which its own lines go on. So does the file that thread/revert begins for the same thread; its
+name has an id of its own behind that of the thread, and a later `history_base` may name that id (0.169.0).
 """
 
 from collections.abc import Iterable
@@ -52,6 +53,7 @@ class Rollout:
         self.metas = [payload for kind, payload in self.entries if kind == "session_meta"]
         self.meta = self.metas[0] if self.metas else {}  # its own; later ones were copied with a history
         self.id = self.meta.get("id")
+        self.file_id = path.stem.rpartition("_")[2] if "_" in path.stem else self.id  # 0.169.0: of a reverted thread
         self.session_id = self.meta.get("session_id") or self.id
         self.begun = (str(self.records[0].get("timestamp")) if self.records else "", str(path))
         self.counts = [
@@ -84,14 +86,10 @@ class Rollout:
         earlier = [payload.get("model") for place, payload in self.contexts if place < at]
         return earlier[-1] if earlier else None
 
-    def first_own_record(self, turns: Iterable[object], *, same_thread: bool) -> int:
-        """Return where the first record stands that this thread wrote for itself, with respect to another's turns."""
-        for at, (kind, payload) in enumerate(self.entries):
-            if kind == "turn_context" and payload.get("turn_id") not in (None, *turns):
-                return at
-            if kind == "token_usage_record" and payload.get("thread_id") == self.id and not same_thread:
-                return at
-        return len(self.records)
+    def first_own_turn(self, turns: Iterable[object]) -> int:
+        """Return where the first turn stands that is none of another file's turns."""
+        own = [at for at, payload in self.contexts if payload.get("turn_id") not in (None, *turns)]
+        return own[0] if own else len(self.records)
 
 
 def amounts(usage: dict) -> tuple[int, ...]:
@@ -112,10 +110,10 @@ def recorded(rollouts: list[Rollout]) -> list[Response]:
     """Return each response that has a token_usage_record.
 
     A copy keeps the ids and the running total of its thread. The total is part of the key because a provider may use an
-    id twice. The record in its own thread's file has the time of the response. A `compacted` record's copy counts only
-    if the record itself is nowhere (migrate-rollouts keeps of a sub-agent only what follows the last compaction).
+    id twice. The earliest is the original. A `compacted` record's copy counts only if the record itself is nowhere
+    (migrate-rollouts keeps of a sub-agent only what follows the last compaction).
     """
-    best: dict[tuple, tuple[tuple, Response]] = {}
+    found: dict[tuple, Response] = {}
     for rollout in rollouts:
         for at, (kind, payload) in enumerate(rollout.entries):
             record = part(payload, "latest_token_usage_record") if kind == "compacted" else payload
@@ -123,14 +121,13 @@ def recorded(rollouts: list[Rollout]) -> list[Response]:
                 continue
             running = amounts(part(record, "thread_token_usage"))
             key = (record.get("thread_id"), record.get("response_id"), record.get("turn_id"), running)
-            timestamp = rollout.records[at].get("timestamp")
-            rank = (kind == "compacted", record.get("thread_id") != rollout.id, str(timestamp))
-            session_id = record.get("session_id") or (rollout.session_id if not rank[1] else record.get("thread_id"))
+            session_id = record.get("session_id") or record.get("thread_id") or rollout.session_id
             model = rollout.model_at(at, record.get("turn_id"))
-            usage = amounts(part(record, "usage"))
-            if key not in best or rank < best[key][0]:
-                best[key] = rank, codex_response(session_id, model, timestamp, usage)
-    return [response for _, response in best.values() if any(response[4:])]
+            timestamp = rollout.records[at].get("timestamp")
+            response = codex_response(session_id, model, timestamp, amounts(part(record, "usage")))
+            if key not in found or str(timestamp) < str(found[key].timestamp):
+                found[key] = response
+    return [response for response in found.values() if any(response[4:])]
 
 
 def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
@@ -177,14 +174,10 @@ def inherited_total(rollout: Rollout, rollouts: list[Rollout]) -> tuple[int, ...
     """Return the running total that the file's first line goes on from, None if it is zero or not known."""
     base = part(rollout.meta, "history_base")
     for other in rollouts:
-        if other is rollout or not base or other.id != base.get("thread_id"):
-            continue
-        end = number(base.get("end_ordinal_exclusive"))
-        ordinals = [number(record.get("ordinal")) for record in other.records]
-        if not ordinals or ordinals[0] >= end:
-            continue  # a file of the same thread that begins later: what a revert left, and what came after it
-        earlier = [count.total for count in other.counts if ordinals[count.at] < end]
-        return earlier[-1] if earlier else inherited_total(other, rollouts)
+        if base and other.file_id == base.get("thread_id"):
+            end = number(base.get("end_ordinal_exclusive"))
+            earlier = [count.total for count in other.counts if number(other.records[count.at].get("ordinal")) < end]
+            return earlier[-1] if earlier else inherited_total(other, rollouts)
     return None
 
 
@@ -210,7 +203,7 @@ def copied_counts(rollout: Rollout, source: Rollout) -> int:
     the beginning or from a later turn on (spawn.rs: `fork_turns`; a compaction). A thread's own
     turns begin at the first turn id that the other file does not have; old versions wrote none.
     """
-    stop = rollout.first_own_record(source.models, same_thread=rollout.id == source.id)
+    stop = rollout.first_own_turn(source.models)
     mine = [count[1:] for count in rollout.counts if count.at < stop]
     theirs = [count[1:] for count in source.counts]
     best = 0

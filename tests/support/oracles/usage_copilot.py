@@ -73,7 +73,7 @@ def session(events: list[dict]) -> list[tuple[object, Response]]:
                 known = [recorded[name, place] for place in range(len(FIELDS))]
                 rest = tuple(max(0, a - b - c) for a, b, c in zip(total, before, known, strict=True))
                 found.append(((key, name), row(session_id, name, at, rest)))
-            last, taken_up = sums, True
+            last = sums
             recorded.clear()
             outputs = []
     return found + outputs

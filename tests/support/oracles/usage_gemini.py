@@ -46,8 +46,6 @@ def chat_of(path: Path) -> list[dict]:
 
 def messages_of(record: dict) -> Iterator[dict]:
     """Return the messages that a record holds: itself, or those of a conversation."""
-    if isinstance(record.get("$rewindTo"), str):
-        return
     if isinstance(record.get("id"), str):
         yield record
         return
