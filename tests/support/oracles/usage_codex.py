@@ -87,7 +87,7 @@ class Rollout:
         return earlier[-1] if earlier else None
 
     def first_own_turn(self, turns: Iterable[object]) -> int:
-        """Return where the first turn stands that is none of another file's turns."""
+        """Return where the first turn stands that another file does not have."""
         own = [at for at, payload in self.contexts if payload.get("turn_id") not in (None, *turns)]
         return own[0] if own else len(self.records)
 
