@@ -137,6 +137,7 @@ cdef extern from "transcript/assistant.h" nogil:
 
 cdef extern from "os/file.h" nogil:
     Py_ssize_t os_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
+    bint os_read_file "tailhook_read_file"(const char* path, unsigned char* data, size_t size)
     int64_t os_file_size "tailhook_file_size"(int fd)
     int os_copy_descriptor "tailhook_copy_descriptor"(int fd)
     void os_close_descriptor "tailhook_close_descriptor"(int fd)

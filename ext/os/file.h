@@ -47,6 +47,19 @@ tailhook_file_size(int fd)
     return (int64_t)facts.st_size;
 }
 
+/* Read a regular file whole. Return 1, or 0 if it cannot be read or has another size than `size`. */
+static inline int
+tailhook_read_file(const char *path, unsigned char *data, size_t size)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int is_whole;
+    if (fd < 0)
+        return 0;
+    is_whole = tailhook_file_size(fd) == (int64_t)size && tailhook_read_at(fd, data, size, 0) == (ptrdiff_t)size;
+    close(fd);
+    return is_whole;
+}
+
 /* Return another descriptor of the same open file, or -1 with errno set. */
 static inline int
 tailhook_copy_descriptor(int fd)

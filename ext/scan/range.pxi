@@ -1,7 +1,7 @@
 # The scan of a range, for Python.
 #
 # Gives: nothing to other parts. For Python: scan_range, RangeScan.
-# Needs: scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file, scan_free_working_memory (scan/run.pxi),
+# Needs: ScanSmallFile, scan_small_files (scan/small_files.pxi), scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file, scan_free_working_memory (scan/run.pxi),
 # scan_queue_*, scan_batch_free (scan/queue.pxi), scan_define_columns, scan_cut_batch, scan_text_room (scan/fields.pxi),
 # ScanPlace (scan/records.pxi), ScanProgram (scan/program.pxi), scan_has_response_columns (scan/responses.pxi),
 # arrow_column_free, arrow_texts_free (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi).
@@ -113,6 +113,40 @@ cdef class RangeScan:
             with nogil:
                 scan_queue_reopen(&self.run.columns.queue)
         finally:
+            self.leave()
+
+    def read_small_files(self, list parts not None, Py_ssize_t first, str host not None):
+        cdef ScanSmallFile files[SCAN_FILES_AT_ONCE]
+        cdef bytes host_name = host.encode()
+        cdef const char* host_text = PyBytes_AS_STRING(host_name)
+        cdef Py_ssize_t begun = first
+        cdef Py_ssize_t path_bytes
+        cdef size_t done = 0
+        cdef size_t count = 0
+        cdef int result = 0
+        self.enter(False)
+        try:
+            self.is_open = False
+            with nogil:
+                scan_queue_reopen(&self.run.columns.queue)
+            while done == count:
+                first += done
+                count = 0
+                while count < SCAN_FILES_AT_ONCE and first + <Py_ssize_t>count < len(parts):
+                    path, start, end, size, version, begin = parts[first + count][:6]
+                    if version is not None or start or begin or end != size or size > SCAN_BLOCK_BYTES or "\0" in path:
+                        break
+                    files[count].path = PyUnicode_AsUTF8AndSize(path, &path_bytes)
+                    files[count].path_bytes, files[count].size = path_bytes, size
+                    count += 1
+                if count == 0:
+                    break
+                with nogil:
+                    done = scan_small_files(&self.run, files, count, host_text, &result)
+                self.check(result)
+            return first + (0 if count == 0 else <Py_ssize_t>done) - begun
+        finally:
+            memset(&self.run.place, 0, sizeof(ScanPlace))
             self.leave()
 
     @property

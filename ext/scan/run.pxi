@@ -1,7 +1,7 @@
 # A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
 #
-# Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file;
-# scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES.
+# Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed, scan_feed_blocks, scan_one_line, scan_end_of_file;
+# scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES, SCAN_BLOCK_BYTES.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
 # scan_concerns and scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true
 # (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_run_from

@@ -806,6 +806,15 @@ class RangeScan:
         path: for the rows.  session_id: of records that name none.  end: None for the end of the file.
         """
 
+    def read_small_files(self, parts: list[Any], first: int, host: str) -> int:
+        """Scan whole files of up to 256 KiB, without the interpreter. Returns how many were scanned.
+
+        Ends at a file that is larger, does not have the size that is expected, cannot be read, or does not begin with a
+        record of Claude Code that has an id and a session. Nothing of that one was scanned.
+
+        parts: each a FileRange (fleet/plan.py).  first: the index of the one to begin with.  host: for the rows.
+        """
+
     def feed(self, data: bytes) -> None:
         """Scan the next bytes; the first ones are at the offset `start` - 1, or 0. RuntimeError: no range is begun."""
 

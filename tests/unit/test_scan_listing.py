@@ -10,6 +10,7 @@ import pytest
 
 import tailhook
 from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
+from tailhook.fleet.plan import name_of
 from tailhook.hook.hosts import NAMES, find_host
 
 FOLDERS = {
@@ -249,3 +250,15 @@ def test_a_folder_that_a_variable_names_and_that_is_not_there_is_reported(home, 
 def test_a_folder_that_a_variable_names_may_have_no_transcripts_yet(home, monkeypatch, host):
     monkeypatch.setenv(FOLDERS[host][0], str(home))
     assert scanned() == (0, [])
+
+
+def test_a_folder_has_every_transcript_whose_name_goes_on_behind_jsonl(home):
+    names = ["a.jsonl", "b.JSONL", "c.jsonl.001", "d.jsonl.1", "e.jsonl.gz", "f.Jsonl.ZST", "g.jsonl.1.gz"]
+    for name in [*names, "json", "h.json", "i.txt"]:
+        (home / name).write_bytes(b"")
+    assert [Path(file.path).name for file in find_source_files([home], [])] == names
+
+
+@pytest.mark.parametrize("name", ["0a.jsonl", "0a.JSONL", "0a.jsonl.001", "0a.jsonl.gz", "0a.jsonl.1.zst", "0a"])
+def test_a_session_without_an_id_is_named_after_the_file_without_its_ending(name):
+    assert name_of(f"/p/{name}") == "0a"

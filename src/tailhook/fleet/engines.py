@@ -104,7 +104,7 @@ class TaskReader(NamedTuple):
 
         Raises SourceError if a file cannot be read and nothing collects such files.
         """
-        result = scan_task(self.program, task)
+        result = scan_task(self.program, list(task))
         note_problems(result.problems, self.missing)
         for batch in self.question.masked(self.table, result.batches, self.question.task_columns(self.table)):
             found = pyarrow.table(batch).slice(0, limit)

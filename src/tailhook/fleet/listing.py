@@ -7,13 +7,14 @@ import glob
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
 from tailhook.fleet.objects import find_objects
 from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
 from tailhook.hook.hosts import NAMES, find_host
-from tailhook.host_records import TRANSCRIPT_ENDINGS
+from tailhook.host_records import is_transcript_name
 from tailhook.urls import is_url
 
 TYPE_CHECKING = False
@@ -87,7 +88,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
             else:
                 problems.append(ScanProblem(path, "it is not a regular file"))
     problems[noted:] = dict.fromkeys(problems[noted:])  # a folder may be in several sources
-    return sorted(found.values())
+    return [found[path] for path in sorted(found)]
 
 
 def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
@@ -105,6 +106,8 @@ def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
 
 def is_utf8(path: str) -> bool:
     """Return whether the bytes of a path are UTF-8."""
+    if path.isascii():
+        return True
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -136,9 +139,7 @@ def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str,
     for path in paths:
         facts = stat_source(path, problems)
         if facts is not None and stat.S_ISDIR(facts.st_mode):
-            for below in files_below(path, problems):
-                if (facts := stat_source(below, problems)) is not None:
-                    yield below, facts
+            yield from files_below(path, problems)
         elif facts is not None:
             yield path, facts
 
@@ -190,14 +191,28 @@ def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator
             yield path
 
 
-def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[str]:
-    """Yield the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
+def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the transcripts in a folder and the folders below it, and what the system knows of each.
 
-    def note(error: OSError) -> None:
-        problems.append(problem_of(str(error.filename), error))
-
-    for parent, folders, names in os.walk(folder, onerror=note):
-        folders.sort()
+    Links are not followed, as ripgrep does not.
+    """
+    waiting = [folder]
+    while waiting:
+        parent = waiting.pop()
         first = str(Path(parent, "_"))[:-1]
-        paths = (first + name for name in sorted(names) if name.endswith(TRANSCRIPT_ENDINGS))
-        yield from (path for path in paths if not os.path.islink(path))  # noqa: PTH114 - see stat_source
+        folders = []
+        try:
+            with os.scandir(parent) as found:
+                entries = sorted(found, key=attrgetter("name"))
+        except OSError as error:
+            problems.append(problem_of(str(Path(parent)), error))
+            continue
+        for entry in entries:
+            try:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(first + entry.name)
+                elif is_transcript_name(entry.name) and not entry.is_symlink():
+                    yield first + entry.name, entry.stat(follow_symlinks=False)
+            except OSError as error:
+                problems.append(problem_of(first + entry.name, error))
+        waiting += sorted(folders, reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from queue import SimpleQueue
 from threading import Event, Thread
@@ -61,7 +61,7 @@ class TaskResult(NamedTuple):
 
 
 def scan_task(
-    program: ScanProgram, task: Sequence[FileRange], scan: RangeScan | None = None, with_marks: bool = False
+    program: ScanProgram, task: list[FileRange], scan: RangeScan | None = None, with_marks: bool = False
 ) -> TaskResult:
     """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
 
@@ -75,10 +75,15 @@ def scan_task(
     counts: Counter[str] = Counter()
     problems = []
     objects = ObjectReader(task, with_marks)
+    number = 0
     try:
-        for number, part in enumerate(task):
-            if scan.is_stopped:
+        while True:
+            begun, number = number, number + scan.read_small_files(task, number, DEFAULT)
+            counts["files"] += number - begun
+            counts["bytes"] += sum(part.size for part in task[begun:number])
+            if number == len(task) or scan.is_stopped:
                 break
+            part = task[number]
             try:
                 size = scan_file(scan, part) if part.version is None else scan_object(scan, part, objects, number)
                 counts["bytes"] += size
@@ -87,6 +92,7 @@ def scan_task(
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 problems.append(problem_of(part.path, error))
+            number += 1
     finally:
         objects.close()
     counts.update(scan.counts)
@@ -268,7 +274,7 @@ class TaskRun:
     At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits, too.
     """
 
-    def __init__(self, program: ScanProgram, task: Sequence[FileRange], with_marks: bool = False) -> None:
+    def __init__(self, program: ScanProgram, task: list[FileRange], with_marks: bool = False) -> None:
         """with_marks: as for `scan_task`."""
         self.task = task
         self._program = program

@@ -19,7 +19,7 @@ from tailhook.fleet.plan import (
     problem_of,
     tail_digest,
 )
-from tailhook.host_records import TRANSCRIPT_ENDINGS
+from tailhook.host_records import is_transcript_name
 from tailhook.urls import (
     BUCKET_SCHEMES,
     WEB_LISTING_BUDGET_S,
@@ -81,7 +81,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
         return
     try:
         for file in objects_below(folder) if address == url else ():
-            if file.path.endswith(TRANSCRIPT_ENDINGS) if wanted is None else wanted.fullmatch(file.path):
+            if is_transcript_name(file.path.rpartition("/")[2]) if wanted is None else wanted.fullmatch(file.path):
                 found = True
                 yield file
     except (OSError, TailhookError) as error:

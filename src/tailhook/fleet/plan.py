@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook.host_records import TRANSCRIPT_ENDINGS
 from tailhook.urls import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
+TASK_FILES = 4096  # at most, of a task: each takes memory and time of its own
 HEAD_BYTES = 1 << 20  # the line that names a file's session must begin in these first bytes
 FIRST_HEAD_BYTES = 1 << 15  # how much of the head is read first
 MARK_BYTES = 1024  # the last bytes of a file; a later run compares their digest
@@ -94,23 +95,24 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
     """
     task: list[FileRange] = []
     size = 0
-    for file in files:
-        version = file.version
-        limit = task_bytes if version is None else task_bytes * OBJECT_TASK_FACTOR
-        length = file.size - file.start
-        if size + length > limit and task:
+    for path, file_size, modified, etag, begin, url in files:
+        version, limit = None, task_bytes
+        if etag is not None:
+            version, limit = UrlVersion(file_size, modified, etag), task_bytes * OBJECT_TASK_FACTOR
+        length = file_size - begin
+        if task and (size + length > limit or len(task) == TASK_FILES):
             yield task
             task, size = [], 0
-        if is_named_compressed(file.path):
-            task.append(FileRange(file.path, 0, None, file.size, version, 0, file.url))
-            size += file.size
+        if is_named_compressed(path):
+            task.append(FileRange(path, 0, None, file_size, version, 0, url))
+            size += file_size
         elif length <= limit:
-            task.append(FileRange(file.path, file.start, file.size, file.size, version, file.start, file.url))
+            task.append(FileRange(path, begin, file_size, file_size, version, begin, url))
             size += length
         else:
-            for start in range(file.start, file.size, limit):
-                end = min(start + limit, file.size)
-                yield [FileRange(file.path, start, end, file.size, version, file.start, file.url)]
+            for start in range(begin, file_size, limit):
+                end = min(start + limit, file_size)
+                yield [FileRange(path, start, end, file_size, version, begin, url)]
     if task:
         yield task
 
@@ -139,7 +141,7 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
 
 def is_named_compressed(path: str) -> bool:
     """Return whether the name of a file or of an object is that of a compressed one."""
-    return web_address(path).endswith(COMPRESSED)
+    return (web_address(path) if "://" in path else path).endswith(COMPRESSED)
 
 
 def tail_digest(data: bytes) -> str:
@@ -156,4 +158,5 @@ def name_of(path: str) -> str:
     '0a1b'
     """
     name = Path(web_address(path)).name
-    return next((name.removesuffix(ending) for ending in TRANSCRIPT_ENDINGS if name.endswith(ending)), name)
+    found = re.match(r"(.*)\.jsonl", name, re.ASCII | re.IGNORECASE | re.DOTALL)
+    return name if found is None else found[1]

@@ -73,7 +73,7 @@ class ScanRun:
         self.problems: list[ScanProblem] = []
         self._table, self._progress, self._missing = table, progress, missing
         self._unknown_types: Counter[tuple[str, str]] = Counter()
-        self._sizes: dict[str, int] = {}  # bytes to read of each file, once
+        self._files = self._bytes = 0  # to read, each file once
         self._reads = Progress(0, 0, 0, 0)  # each file as often as it is read
         self._seconds: float | None = None
 
@@ -86,10 +86,14 @@ class ScanRun:
         finally:
             self._seconds = time.monotonic() - started
 
-    def begin(self, files: Sequence[SourceFile]) -> None:
-        """Report what there is to read.  files: each as often as it is read."""
-        self._sizes = {file.path: file.size - file.start for file in files}
-        self._advance(Progress(0, 0, len(files), sum(file.size - file.start for file in files)))
+    def begin(self, *readings: Sequence[SourceFile]) -> None:
+        """Report what there is to read.  readings: the files of each reading; none of them twice in one."""
+        sizes = [sum(file.size - file.start for file in files) for files in readings]
+        self._files, self._bytes = len(readings[0]), sizes[0]
+        if any(files is not readings[0] for files in readings):
+            once = {file.path: file.size - file.start for files in readings for file in files}
+            self._files, self._bytes = len(once), sum(once.values())
+        self._advance(Progress(0, 0, sum(map(len, readings)), sum(sizes)))
 
     def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
         """Add what a task read to the report.
@@ -111,9 +115,9 @@ class ScanRun:
         """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
         self._reads = reads
         if self._progress is not None:
-            files, size = len(self._sizes), sum(self._sizes.values())
-            done = reads.files * files // max(1, reads.all_files)
-            self._progress(Progress(done, reads.bytes * size // max(1, reads.all_bytes), files, size))
+            done = reads.files * self._files // max(1, reads.all_files)
+            size = reads.bytes * self._bytes // max(1, reads.all_bytes)
+            self._progress(Progress(done, size, self._files, self._bytes))
 
     def report(self) -> ScanReport:
         """Return what was read so far."""

@@ -302,12 +302,12 @@ def update_folder(
     question: Question,
     files: Sequence[SourceFile],
     workers: int,
-    begin: Callable[[Sequence[SourceFile]], None],
+    begin: Callable[..., None],
     note: Callable[..., None],
 ) -> list[Path]:
     """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError.
 
-    begin: gets the files that will be read, each as often as it is read.
+    begin: gets the files that each table will read.
     note: gets what each task read, for which table, and the task.
     """
     import_pyarrow()
@@ -321,7 +321,7 @@ def update_folder(
             new[table] = tables[table].new_files(files, problems)
             unchanged = len(files) - len(new[table]) - len(problems)
             note(TaskResult([], Counter(unchanged_files=unchanged), problems, {}, {}), table)
-        begin([file for found in new.values() for file in found])
+        begin(*new.values())
         for table, parts in tables.items():
             for result in parts.update(new[table], workers):
                 note(*result)

@@ -109,7 +109,7 @@ class Scan:
                 yield from read_parts(self.table, self._update(self.resume, run))
                 return
             files = self._find_files(run)
-            run.begin(files * len(self._programs))
+            run.begin(*[files] * len(self._programs))
             columns = self._question.read_columns()
             found = answer_question(
                 table=self.table,
@@ -194,11 +194,10 @@ class Scan:
 
     def _read(self, table: str, files: Sequence[SourceFile], run: ScanRun) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
-        tasks = list(make_tasks(files))
-        with closing(run_tasks(self._programs[table], tasks, self._workers)) as runs:
-            for found, task in zip(runs, tasks, strict=True):
+        with closing(run_tasks(self._programs[table], make_tasks(files), self._workers)) as runs:
+            for found in runs:
                 yield from (batch for batch in found.batches() if len(batch))
-                run.note(found.result(), table, task)
+                run.note(found.result(), table, found.task)
 
     @property
     def report(self) -> ScanReport:

@@ -1,0 +1,77 @@
+# Whole files that are small, one after the other without the interpreter.
+#
+# Gives: ScanSmallFile, scan_small_files; SCAN_FILES_AT_ONCE.
+# Needs: ScanRun, scan_feed, scan_end_of_file, SCAN_NO_MEMORY, SCAN_BLOCK_BYTES (scan/run.pxi), ScanPlace
+# (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8
+# (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), os_read_file and os_flag_* (os/file.h).
+#
+# Of 200,000 files of one line, what Python does for each takes longer than the reading. Here a file costs four system
+# calls. Only files of Claude Code whose first record shows it are read here; all others are left to the caller.
+
+cdef enum:
+    SCAN_FILES_AT_ONCE = 128  # that are handed over without the interpreter's lock
+
+# A file that is expected to have this size.
+cdef struct ScanSmallFile:
+    const char* path
+    size_t path_bytes
+    size_t size
+
+
+cdef bint scan_is_own_file(Cursor start, Cursor end, RecSlice* session) noexcept nogil:
+    """Return whether a file begins with a record of Claude Code that has an id and a session.
+
+    session: set to the session's id, without its quotes.
+    """
+    cdef Cursor newline = <Cursor>memchr(start, c"\n", end - start)
+    cdef RecFields fields
+    cdef RecSlice* named = &fields.top[FIELD_SESSION_ID]
+    cdef RecSlice* uuid = &fields.top[FIELD_UUID]
+    if newline == NULL or not rec_find(start, newline, &fields) or fields.start != start:
+        return False
+    if not rec_value_is_string(uuid) or uuid.end - uuid.start <= 2 or not rec_value_is_utf8(named):
+        return False
+    session[0] = RecSlice(named.start + 1, named.end - 1)
+    return (
+        0 < session.end - session.start <= SCAN_MAX_NAME_BYTES
+        and memchr(session.start, c"\\", session.end - session.start) == NULL
+    )
+
+
+cdef size_t scan_small_files(
+    ScanRun* run, const ScanSmallFile* files, size_t count, const char* host, int* result
+) noexcept nogil:
+    """Scan files until one of them is not Claude Code's, is not as expected, or the scan is stopped.
+
+    result: set to 0 or SCAN_NO_MEMORY.
+
+    Returns how many files were scanned. Nothing of the next one was.
+    """
+    cdef RecSlice session
+    cdef size_t done
+    result[0] = 0
+    if run.block == NULL:
+        run.block = <unsigned char*>PyMem_RawMalloc(SCAN_BLOCK_BYTES)
+        if run.block == NULL:
+            result[0] = SCAN_NO_MEMORY
+            return 0
+    for done in range(count):
+        if os_flag_is_set(&run.columns.queue.is_stopped):
+            return done
+        if not os_read_file(files[done].path, run.block, files[done].size):
+            return done
+        if not scan_is_own_file(run.block, run.block + files[done].size, &session):
+            return done
+        run.place = ScanPlace(
+            <Cursor>files[done].path, files[done].path_bytes, session.start, session.end - session.start,
+            <Cursor>host, strlen(host), 0,
+        )
+        run.pending.size = 0
+        run.offset = 0
+        run.end = files[done].size
+        run.is_skipping = False
+        os_flag_leave(&run.is_done)
+        if scan_feed(run, run.block, run.block + files[done].size) < 0 or scan_end_of_file(run) < 0:
+            result[0] = SCAN_NO_MEMORY
+            return done
+    return count
