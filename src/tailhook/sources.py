@@ -23,6 +23,7 @@ ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
 MARK_BYTES_OF_FILE = 4  # in which these and the next are recognized
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, in little and in big endian (RFC 2781, section 3.2)
+GARBAGE = "it has bytes behind its compressed data that are not gzip: they were not read"
 COPY_BYTES = 1 << 20  # that are copied at a time
 
 
@@ -34,11 +35,13 @@ class OpenSource:
     path: the path or URL that it was opened by, or None.
     is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
     version: how often its content was replaced by another, as far as `restart` was called.
+    fault: what is wrong with it although it can be read, or None.
     """
 
     def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
         self.file, self.is_owned, self.path, self.is_live = file, is_owned, path, is_live
         self.version = 0
+        self.fault: str | None = None
         self._replaced: list[SeekableFile] = []  # which an iteration may still read
 
     def restart(self, file: SeekableFile | None = None) -> None:
@@ -85,7 +88,8 @@ def open_source(source: TranscriptSource, version: UrlVersion | None = None) -> 
         plain = decompress(found.file, name)
         if plain is not None:
             found.close()
-            found = OpenSource(plain, True, found.path, False)
+            found = OpenSource(plain[0], True, found.path, False)
+            found.fault = plain[1]
         check_encoding(read_start(found.file, MARK_BYTES_OF_FILE), name)
     except BaseException:
         found.close()
@@ -113,8 +117,10 @@ def open_path(path: str) -> io.FileIO:
 # ---- compressed files --------------------------------------------------------
 
 
-def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
+def decompress(file: SeekableFile, name: str) -> tuple[io.FileIO, str | None] | None:
     """Return an unnamed temporary file with the decompressed bytes of a gzip or zstd file; None if it is neither.
+
+    With it is what is wrong with the file although it can be read, or None.
 
     All at once, because a transcript is read from its end as often as from its beginning.
 
@@ -127,10 +133,40 @@ def decompress(file: SeekableFile, name: str) -> io.FileIO | None:
         import gzip
         import zlib
 
-        packed = gzip.GzipFile(fileobj=file, mode="rb")
-        return copy_to_temporary(packed, (gzip.BadGzipFile, zlib.error), name)
+        packed = GzipMembers(gzip.GzipFile(fileobj=file, mode="rb"))
+        plain = copy_to_temporary(packed, (gzip.BadGzipFile, zlib.error), name)
+        return plain, GARBAGE if packed.has_garbage else None
     zstd = import_zstd(name)
-    return copy_to_temporary(zstd.ZstdFile(file), (zstd.ZstdError,), name)
+    return copy_to_temporary(zstd.ZstdFile(file), (zstd.ZstdError,), name), None
+
+
+class GzipMembers:
+    """Reads a gzip file up to the first byte behind its last member that does not begin another one, as gzip(1) does.
+
+    has_garbage: whether there was such a byte.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.has_garbage = False
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes, b"" at the end. Raises gzip.BadGzipFile, zlib.error or EOFError for damaged data."""
+        import gzip
+
+        try:
+            return bytes(self.file.read1(size))
+        except gzip.BadGzipFile as error:
+            if "Not a gzipped file" not in str(error) or not self.file.tell():
+                raise
+            self.has_garbage = True
+            return b""
+
+    def __enter__(self) -> GzipMembers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
 
 
 def check_encoding(start: bytes, name: str) -> None:

@@ -44,6 +44,29 @@ def test_a_pattern_has_a_name_and_a_name_may_have_several_texts(rows):
     ]
 
 
+def test_case_counts_unless_it_is_ignored(rows, scan):
+    assert rows("--pattern", "a=NOTES") == rows("--pattern", "a=notes") == []
+    for flag in ("-i", "--ignore-case"):
+        assert [row["context"] for row in rows("--pattern", "a=NOTES", flag)] == ["Notes."]
+    assert "only with --pattern" in scan("--signals", "-i", exit_code=2).stderr
+    assert "only for --table matches" in scan("--table", "tools", "-i", exit_code=2).stderr
+    assert "case counts" in scan("--help").stdout
+
+
+def test_the_help_does_not_promise_that_results_of_tools_are_searched(scan):
+    assert "not results of tools" in " ".join(scan("--help").stdout.split())
+
+
+@pytest.mark.parametrize("words", [["--table", "records"], ["--pattern", "it=it"], ["--table", "sessions", "--count"]])
+def test_a_session_or_a_project_that_nothing_fits_is_reported_in_one_line(scan, tmp_path, words):
+    (line,) = scan(*words, "--session", "s-").stderr.splitlines()
+    assert line == "tailhook: no row is of the session s-: give the whole id, as in the column session_id"
+    (line,) = scan(*words, "--project", "notes").stderr.splitlines()
+    assert line == f"tailhook: no row is of {tmp_path}/notes or a folder below it: see the column project"
+    assert scan(*words, "--session", "s-1").stderr == ""
+    assert scan(*words, "--project", "/home/me").stderr == ""
+
+
 def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):
     (tmp_path / "patterns.txt").write_text("\ufeffword=first\n\nsigns=a=b\r\nother=fixed\n")
     assert [row["name"] for row in rows("--patterns", "patterns.txt")] == ["word", "other"]

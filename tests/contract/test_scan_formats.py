@@ -55,6 +55,12 @@ def test_csv_has_the_names_and_then_the_rows(scan, rows):
     assert scan("--table", "records", "--format", "csv", "--session", "none").stdout.count("\n") == 1
 
 
+def test_a_line_of_csv_ends_with_its_last_cell_as_other_commands_expect(scan):
+    lines = scan("--table", "tools", "--format", "csv", "--columns", "name,is_error").stdout.split("\n")
+    assert lines[0] == "name,is_error"
+    assert [line for line in lines if line.endswith("True")] == ["Bash,True"]
+
+
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet", "arrow"])
 @TABLES
 def test_a_file_has_the_rows_that_are_printed(scan, rows, tmp_path, table, ending):

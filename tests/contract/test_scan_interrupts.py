@@ -1,6 +1,10 @@
 """An interrupt ends `tailhook scan` at any moment, within a fifth of a second and without a traceback."""
 
+import csv
+import io
 import json
+import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -80,6 +84,35 @@ def test_a_scan_that_is_ended_leaves_no_file(tmp_path, many, way, exit_code):
     assert process.returncode == exit_code
     assert "Traceback" not in errors
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("columns", ["path,offset", "text"])
+@pytest.mark.parametrize("format_name", ["jsonl", "csv"])
+def test_a_pipe_gets_whole_lines_if_an_interrupt_comes_while_its_reader_is_slow(tmp_path, many, columns, format_name):
+    shutil.copy(many / "0000.jsonl", tmp_path / "a.jsonl")
+    line = json.dumps(said(2, "m-1", text("x" * 200_000), 3)) + "\n"  # longer than a pipe is large
+    with (tmp_path / "a.jsonl").open("a") as file:
+        file.write(line * 3)
+    words = ["--table", "records", "--columns", columns, "--format", format_name, "a.jsonl"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tailhook", "scan", *words],
+        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    found = os.read(process.stdout.fileno(), 1000)
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_SLEEPING)  # the pipe is full
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors[:21]) == (130, b"tailhook: interrupted")
+    found += rest
+    assert found.endswith(b"\n")
+    if format_name == "jsonl":
+        assert {tuple(json.loads(row)) for row in found.splitlines()} == {tuple(columns.split(","))}
+    else:
+        assert {len(row) for row in csv.reader(io.StringIO(found.decode()))} == {len(columns.split(","))}
 
 
 IN_RICH = """

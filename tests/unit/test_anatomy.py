@@ -2,18 +2,28 @@
 
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from support.corpora import transcript_paths
 from support.host_records import RECORDS
 
 import tailhook
-from tailhook.pictures.anatomy import MAX_BUCKETS, MAX_COUNTED_NAMES, Buckets, NameCounter, measure_transcript
+from tailhook.pictures.anatomy import (
+    MAX_BUCKETS,
+    MAX_COUNTED_NAMES,
+    RECORD_KINDS,
+    Buckets,
+    NameCounter,
+    measure_transcript,
+)
 from tailhook.pictures.anatomy_svg import anatomy_file, clip_words, draw_anatomy, wrap_facts
 from tailhook.pictures.axis import DAY_S, TIME_STEPS_S, format_bytes, make_axis, place_ticks
+from tailhook.pictures.markup import DARK_COLOURS, LIGHT_COLOURS
 
 BEGIN = 1_793_610_840  # 2026-11-02 09:14:00 UTC
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -294,3 +304,53 @@ def test_no_label_is_outside_of_the_picture(width):
 def test_long_words_are_cut_and_facts_are_wrapped():
     assert clip_words("abcdef", 6.6 * 4) == "abc…"
     assert list(wrap_facts(["aaaa", "bbbb", "cc"], 11)) == ["aaaa · bbbb", "cc"]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/**/*.svg")) + sorted(ROOT.glob("benches/**/*.svg")), ids=str)
+def test_a_picture_needs_no_program_that_knows_css_variables(path):
+    assert "var(" not in path.read_text()
+
+
+def test_the_colours_of_the_picture_are_right_without_variables_and_on_a_dark_screen():
+    root = ET.fromstring(anatomy_file(measure(b"".join(data for _, data in SESSION)), "s.jsonl"))
+    space = "{http://www.w3.org/2000/svg}"
+    style = root.find(f"{space}style").text
+    light, _, dark = style.partition("@media (prefers-color-scheme:dark){")
+    assert "var(" not in style
+    drawn = {name for element in root.iter() for name in element.get("class", "").split()}
+    for rules, colours in ((light, LIGHT_COLOURS), (dark, DARK_COLOURS)):
+        fills = dict(re.findall(r"\.anatomy \.([a-z]+)\{(?:fill|stroke):(#[0-9a-f]{6});", rules))
+        assert fills["back"] == colours["card"]
+        assert {kind: fills[kind] for kind in RECORD_KINDS} == {kind: colours[kind] for kind in RECORD_KINDS}
+        assert f".anatomy text{{fill:{colours['ink']};}}" in rules
+        assert drawn - {*fills, "anatomy", "picture", "small", "title", "head", "end", "hit", "over"} == set()
+    assert "transparent" not in style  # some programs draw it black
+    back = next(root.iter(f"{space}rect"))
+    assert (back.get("class"), back.get("width"), back.get("height")) == ("back", "100%", "100%")
+
+
+@pytest.mark.parametrize("width", [350, 960])
+def test_the_highest_bar_ends_at_or_below_a_line_with_a_label(width):
+    picture = draw_anatomy(measure(b"".join(data for _, data in SESSION)), "s.jsonl", width, "p", True)
+    lines = [float(y) for y in re.findall(r'y1="([0-9.]+)" x2="[0-9.]+" y2="[0-9.]+" class="grid"', picture)]
+    bars = [
+        float(y)
+        for kind in RECORD_KINDS
+        for y in re.findall(
+            r"M[0-9.]+ ([0-9.]+)h", "".join(re.findall(rf'<path class="{kind}" d="([^"]*)"', picture)[:1])
+        )
+    ]
+    assert min(lines) <= min(bars) + 0.1
+
+
+def test_other_records_are_broken_down_into_their_types():
+    sizes = {"attachment": 50, "queue-operation": 40, "file-history-snapshot": 30, "system": 20, "mode": 10, "tag": 5}
+    lines = b"".join(json.dumps({"type": kind, "x": "x" * size * 100}).encode() + b"\n" for kind, size in sizes.items())
+    picture = draw_anatomy(measure(lines), "s.jsonl", 960, "p", True)
+    words = [element.text for element in ET.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    at = words.index("attachment")
+    assert words[at::2][:5] == ["attachment", "queue-operation", "file-history-snapshot", "system", "2 more types"]
+    assert words[at + 1].endswith(", 32 %")

@@ -20,6 +20,7 @@ from tailhook.fleet import local
 from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, ScanStopped, TaskRun, lines_in, run_tasks, scan_task
 from tailhook.fleet.plan import FileRange
 from tailhook.fleet.reduce import SESSION_LINE, SessionLines, SessionTotals, session_rows
+from tailhook.sources import GARBAGE
 
 PROGRAM = ScanProgram(table="records", columns=["path", "offset"])
 WORKERS = pytest.mark.parametrize("workers", [1, 2, 5])
@@ -186,6 +187,21 @@ def test_rows_come_while_their_file_is_scanned(tmp_path):
     assert [offset for batch in taken for offset in batch.columns()[1]] == list(range(0, 16_000_000, 16))
     assert run.result().counts["records"] == 1_000_000
     results.close()
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_bytes_behind_gzip_data_are_reported_and_its_rows_are_given(tmp_path, members):
+    path = tmp_path / "a.jsonl.gz"
+    packed = gzip.compress(b'{"type":"user"}\n' * 200_000) * members
+    for behind, problems in ((b"garbage", [GARBAGE]), (bytes(512), [])):
+        path.write_bytes(packed + behind)
+        result = scan_task(PROGRAM, [whole(path)])
+        assert sum(map(len, result.batches)) == 200_000 * members
+        assert [problem.reason for problem in result.problems] == problems
+        with tailhook.open(path) as transcript:
+            assert next(transcript.reversed()).type == "user"
+    path.write_bytes(packed[:-1])
+    assert "no end" in scan_task(PROGRAM, [whole(path)]).problems[0].reason
 
 
 def test_a_program_that_ends_does_not_wait_for_rows_that_are_not_taken(tmp_path):

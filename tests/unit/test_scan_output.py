@@ -74,16 +74,18 @@ def test_the_progress_bar_is_hidden_before_rows_and_when_all_are_read():
     seen = []
 
     class View:
+        has_rows = False
+
         def hide(self):
             seen.append("hidden")
 
     def batches():
         for number in range(2):
             seen.append("drawn")
-            yield number
+            yield [number]
         seen.append("drawn")
 
-    assert list(hiding(batches(), View())) == [0, 1]
+    assert list(hiding(batches(), View())) == [[0], [1]]
     assert seen == ["drawn", "hidden"] * 3
 
 
@@ -313,7 +315,7 @@ def test_a_file_that_is_replaced_keeps_its_mode_from_the_first_byte_on(tmp_path,
 def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():
     file = io.BytesIO()
     write_csv([make_batch("records", ("uuid",), [("a",), (None,)])], ("uuid",), file)
-    assert file.getvalue() == b'uuid\r\na\r\n""\r\n'
+    assert file.getvalue() == b'uuid\na\n""\n'
 
 
 def test_a_time_has_its_microseconds():

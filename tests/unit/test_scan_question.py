@@ -93,10 +93,10 @@ def test_an_argument_of_a_wrong_type_is_refused(question, reason):
         tailhook.scan(**{"sources": "sessions", "table": "records", **question})
 
 
-@pytest.mark.parametrize("value", ["2026-11-01", date(2026, 11, 1), 5])
+@pytest.mark.parametrize("value", ["2026-11-01", "yesterday", date(2026, 11, 1), 5])
 @pytest.mark.parametrize("name", ["since", "until"])
 def test_a_time_that_is_not_a_datetime_is_refused(name, value):
-    with pytest.raises(TypeError, match=f"{name} is .*: give an aware datetime"):
+    with pytest.raises(TypeError, match=f"{name} is .*, which is not a datetime: give an aware datetime"):
         tailhook.scan("sessions", "records", **{name: value})
 
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, group, print_facts
+from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, counted, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import HookEvent
 from tailhook.hook.memory import Mark, Session, read_memory_config
@@ -81,8 +81,8 @@ def format_explanation(found: dict[str, Any]) -> list[str]:
         verdict = coloured("reported", 32) if category["passes"] else "not reported"
         lines += ["", f"{name:<16} score {category['score']:.2f}, threshold {category['threshold']:.2f}: {verdict}"]
         if name == memory.SUMMARY:
-            figures = (category["tool_uses"], category["tools"], category["exchanges"])
-            lines.append("  {} tool uses, {} tools, {} exchanges".format(*figures))
+            figures = {"tool_uses": "tool uses", "tools": "tools", "exchanges": "exchanges"}
+            lines.append("  " + ", ".join(counted(category[name], things) for name, things in figures.items()))
         for line in category.get("lines", ()):
             near = f" + {line['booster']}" if line["booster"] else ""
             lines.append(f"  {line['share']:.1f}  message {line['message']}, {line['keyword']}{near}: {line['line']}")

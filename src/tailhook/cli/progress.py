@@ -66,10 +66,11 @@ class ProgressBar:
 
 
 class ProgressView:
-    """Keeps how far a scan is, and draws a progress bar if there is one."""
+    """Keeps how far a scan is and whether it has rows, and draws a progress bar if there is one."""
 
     def __init__(self) -> None:
         self.newest = Progress(0, 0, 0, 0)
+        self.has_rows = False
         self.bar = make_bar()
 
     def __call__(self, progress: Progress) -> None:

@@ -1,18 +1,29 @@
 """Writes the rows of a scan as a command's flags ask: counted, cut off, sorted, in a format, to stdout or a file."""
 
 import argparse
+import io
 import os
+import select
 import shutil
+import signal
+import stat
 import sys
+import threading
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from tailhook.cli.output import coloured, naming_output, print_facts
 from tailhook.fleet.columns import CONTEXT_CHARS
 
+LINE_END_S = 1.0  # how long the reader of a pipe has to take the end of a long line after Ctrl-C
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from tailhook._core import ArrowBatch
     from tailhook.fleet.scan import Scan
     from tailhook.fleet.table import TableLook
@@ -43,8 +54,86 @@ def write_chosen(
             with whole_file(Path(arguments.output)) as file:
                 write_rows(arguments, scan, tuple(columns), chosen, file)
         else:
-            write_rows(arguments, scan, tuple(columns), chosen, sys.stdout.buffer)
+            with whole_lines(sys.stdout.buffer) as file:
+                write_rows(arguments, scan, tuple(columns), chosen, file)
     return counter.rows
+
+
+@contextmanager
+def whole_lines(file: BinaryIO) -> "Iterator[BinaryIO]":
+    """Yield a file that gets whole lines, also if Ctrl-C ends the block while the reader of a pipe is slow."""
+    try:
+        is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
+    except OSError:  # it has no descriptor
+        is_pipe = False
+    if not is_pipe or threading.current_thread() is not threading.main_thread():
+        yield file
+        return
+    file.flush()
+    pipe = LinePipe(file)
+    usual = signal.signal(signal.SIGINT, pipe.interrupt)
+    try:
+        yield cast("BinaryIO", pipe)
+    except KeyboardInterrupt:
+        pipe.end_line()
+        raise
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+class LinePipe(io.RawIOBase):
+    """Writes to a pipe as many whole lines as it takes at once, so that Ctrl-C does not cut a line.
+
+    Only a line that is longer than that is written in parts.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.fd = file.fileno()
+        self.rest = memoryview(b"")  # that is not written yet
+        self.is_in_line = False  # a part of a line is written
+        self.is_writing = self.was_interrupted = False
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def interrupt(self, *_: object) -> None:
+        """Raise KeyboardInterrupt, but not while it is not known how much was written."""
+        self.was_interrupted = True
+        if not self.is_writing:
+            raise KeyboardInterrupt
+
+    def write(self, data: "Buffer") -> int:
+        self.rest = memoryview(data).cast("B")
+        size = len(self.rest)
+        while self.rest:
+            select.select([], [self.fd], [])
+            self._write_some()
+        return size
+
+    def _write_some(self) -> None:
+        """Write what a pipe with room takes without waiting: PIPE_BUF bytes (pipe(7))."""
+        some = bytes(self.rest[: select.PIPE_BUF])
+        end = some.find(b"\n") + 1 if self.is_in_line else some.rfind(b"\n") + 1
+        self.is_writing = True
+        try:
+            done = os.write(self.fd, some[: end or len(some)])
+            self.is_in_line = done < end or not end
+            self.rest = self.rest[done:]
+        finally:
+            self.is_writing = False
+        if self.was_interrupted:
+            raise KeyboardInterrupt
+
+    def end_line(self) -> None:
+        """Write the rest of a line of which a part is written, if the reader takes it soon."""
+        self.was_interrupted = False
+        until = time.monotonic() + LINE_END_S
+        while self.is_in_line and self.rest and (left := until - time.monotonic()) > 0:
+            if select.select([], [self.fd], [], left)[1]:
+                self._write_some()
 
 
 class RowCounter:

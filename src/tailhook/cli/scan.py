@@ -33,14 +33,24 @@ if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
     from tailhook.cli.progress import ProgressView
     from tailhook.fleet.report import ScanReport
-    from tailhook.fleet.scan import Scan
+    from tailhook.fleet.scan import Patterns, Scan
 
 ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
 FILE_FORMATS = FORMATS[1:]  # a table is only for a person
 GC_THRESHOLD = 1 << 17  # objects; at Python's 700, a scan of many files looks for cycles for a sixth of its time
 MAX_KINDS = 8  # of unknown records, that are named
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
-FOR_MATCHES = ("pattern", "patterns", "signals", "categories", "code", "context", "all_text", "sidechains")
+FOR_MATCHES = (
+    "pattern",
+    "patterns",
+    "ignore_case",
+    "signals",
+    "categories",
+    "code",
+    "context",
+    "all_text",
+    "sidechains",
+)
 
 
 def add(commands: Commands) -> None:
@@ -52,8 +62,15 @@ def add(commands: Commands) -> None:
         "--table", choices=tuple(TABLE_COLUMNS), default="matches", help="what a row is (default: matches)"
     )
     find = parser.add_argument_group("what to find, for the table matches")
-    find.add_argument("--pattern", action="append", default=[], metavar="NAME=TEXT", help="a text to find")
+    find.add_argument(
+        "--pattern",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="a text to find; case counts",
+    )
     find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
+    find.add_argument("-i", "--ignore-case", action="store_true", help="find the patterns in small and capital letters")
     find.add_argument("--signals", action="store_true", help="the texts that end an idle loop")
     find.add_argument("--categories", action="store_true", help="the keywords of the memory machine")
     where = find.add_mutually_exclusive_group()
@@ -64,7 +81,11 @@ def add(commands: Commands) -> None:
     ):
         where.add_argument(flag, dest="code", action="store_const", const=(code,), help=words)
     find.add_argument("--context", type=whole, metavar="N", help="characters around a match (default: 80)")
-    find.add_argument("--all-text", action="store_true", help="search all text, not only what person and agent wrote")
+    find.add_argument(
+        "--all-text",
+        action="store_true",
+        help="search the text of all records (not results of tools)",
+    )
     find.add_argument("--sidechains", action="store_true", help="search what sub-agents wrote, too")
     which = parser.add_argument_group("which rows")
     which.add_argument(
@@ -98,8 +119,8 @@ def add_conditions(parser: Any) -> None:
     """Add the flags that choose rows of any table."""
     parser.add_argument("--since", type=time_argument, metavar="T", help=f"not before this time: {FORMS}")
     parser.add_argument("--until", type=time_argument, metavar="T", help=f"before this time: {FORMS}")
-    parser.add_argument("--project", metavar="P", help="of this folder, or one below it")
-    parser.add_argument("--session", action="append", default=[], metavar="ID", help="of this session")
+    parser.add_argument("--project", metavar="P", help="of this folder, or one below it (relative: from here)")
+    parser.add_argument("--session", action="append", default=[], metavar="ID", help="of the session with this id")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +145,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
     found = make_scan(
         arguments,
         table=arguments.table,
-        patterns=read_patterns(arguments) or (),
+        patterns=pattern_set(read_patterns(arguments), arguments),
         signals=arguments.signals,
         categories=arguments.categories,
         roles=arguments.role or None,
@@ -159,6 +180,8 @@ def check_flags(arguments: argparse.Namespace) -> None:
     elif not (arguments.pattern or arguments.patterns or arguments.signals or arguments.categories):
         advice = "give --pattern NAME=TEXT, --patterns FILE, --signals or --categories"
         raise UsageError(f"nothing to find: {advice}, or another --table")
+    if arguments.ignore_case and not (arguments.pattern or arguments.patterns):
+        raise UsageError("--ignore-case: only with --pattern or --patterns")
     if arguments.count and (arguments.output or arguments.format):
         raise UsageError("--count prints a number: leave out --format and -o")
     if arguments.resume:
@@ -239,6 +262,15 @@ def read_patterns(arguments: argparse.Namespace) -> dict[str, list[str]]:
             if line.strip():
                 add_pattern(found, line, f"{name}, line {number}")
     return found
+
+
+def pattern_set(patterns: dict[str, list[str]], arguments: argparse.Namespace) -> "Patterns":
+    """Return the patterns as a scan takes them."""
+    if not arguments.ignore_case:
+        return patterns
+    from tailhook.patterns import PatternSet
+
+    return PatternSet(patterns, ignore_case=True)
 
 
 def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:
@@ -378,7 +410,10 @@ def print_report(scan: "Scan", view: "ProgressView", count: int | None, rows_are
     count: what `write` returned. The other parameters are those of `run`.
     """
     report = scan.report
-    for line in report_lines(scan, report, view.newest.all_files):
+    lines = report_lines(scan, report, view.newest.all_files)
+    if not view.has_rows and not scan.resume and view.newest.all_files:
+        lines += missing_lines(scan)
+    for line in lines:
         sys.stderr.write(f"tailhook: {plain(line)}\n")
     if sys.stdout.isatty() and sys.stderr.isatty() and (count is not None or scan.resume):
         rows = f"rows are in {scan.resume}" if count is None else counted(count, rows_are)
@@ -397,6 +432,7 @@ def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[A
     """Yield the batches. Hide the progress bar before each batch and after the last one."""
     for batch in batches:
         view.hide()
+        view.has_rows = view.has_rows or len(batch) > 0
         yield batch
     view.hide()
 
@@ -424,6 +460,18 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
         lines.append(f"{counted(report.long_lines, 'lines')} {are} skipped")
     if report.unknown_types:
         lines.append(f"records of unknown types: {describe_kinds(report.unknown_types)}")
+    return lines
+
+
+def missing_lines(scan: "Scan") -> list[str]:
+    """Return what the conditions of a scan without rows mean, for those that are easily given wrongly."""
+    conditions = scan._question.conditions
+    lines = []
+    if conditions.project is not None:
+        lines.append(f"no row is of {conditions.project} or a folder below it: see the column project")
+    if conditions.sessions is not None:
+        named = ", ".join(conditions.sessions)
+        lines.append(f"no row is of the session {named}: give the whole id, as in the column session_id")
     return lines
 
 

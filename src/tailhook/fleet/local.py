@@ -73,7 +73,7 @@ def scan_task(
     """
     scan = scan or RangeScan(program)
     counts: Counter[str] = Counter()
-    problems = []
+    problems: list[ScanProblem] = []
     objects = ObjectReader(task, with_marks)
     number = 0
     try:
@@ -85,7 +85,10 @@ def scan_task(
                 break
             part = task[number]
             try:
-                size = scan_file(scan, part) if part.version is None else scan_object(scan, part, objects, number)
+                if part.version is None:
+                    size = scan_file(scan, part, problems)
+                else:
+                    size = scan_object(scan, part, objects, number, problems)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
                 if part.version is None and os.stat(part.path).st_size < part.size:  # noqa: PTH116 - see listing.py
@@ -99,8 +102,10 @@ def scan_task(
     return TaskResult(scan.finish(), counts, problems, scan.unknown_types, objects.marks)
 
 
-def scan_file(scan: RangeScan, part: FileRange) -> int:
+def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> int:
     """Scan a range of a file, or all of it if it is compressed, and return how many bytes that has.
+
+    problems: gets what is wrong with a file that can be read all the same.
 
     Raises OSError and TailhookError.
     """
@@ -120,6 +125,8 @@ def scan_file(scan: RangeScan, part: FileRange) -> int:
             if part.start:
                 return 0  # the range from the file's beginning has all of it
             part = part._replace(end=None)
+        if opened.fault:
+            problems.append(ScanProblem(part.path, opened.fault))
         records = recognize(opened.file)
         if records is None:
             return scan_own_records(scan, part, fd, find_session(opened.file) or name_of(part.path))
@@ -144,14 +151,16 @@ def bytes_read(part: FileRange, fd: int) -> int:
     return max(0, (size if part.end is None else min(size, part.end)) - part.start)
 
 
-def scan_object(scan: RangeScan, part: FileRange, objects: ObjectReader, number: int) -> int:
+def scan_object(
+    scan: RangeScan, part: FileRange, objects: ObjectReader, number: int, problems: list[ScanProblem]
+) -> int:
     """Scan a range of an object and return how many bytes it has. Raises OSError and TailhookError.
 
-    number: of the part in its task.
+    number: of the part in its task.  problems: as for `scan_file`.
     """
     head = objects.head(number, part)
     if is_named_compressed(part.path) or is_compressed(head):
-        return scan_file(scan, part)
+        return scan_file(scan, part, problems)
     check_encoding(head, part.path)
     records = recognize(io.BytesIO(head))
     session = (records and records.session_id) or find_object_session(part, head) or name_of(part.path)

@@ -104,13 +104,16 @@ def write_jsonl(batches: Iterable[ArrowBatch], columns: Sequence[str], file: Bin
 
 
 def write_csv(batches: Iterable[ArrowBatch], columns: Sequence[str], file: BinaryIO) -> None:
-    """Write a line with the names, and one for each row (RFC 4180). A list is JSON, times are as in JSON lines."""
-    file.write(f"{','.join(columns)}\r\n".encode())
+    """Write a line with the names, and one for each row. A list is JSON, times are as in JSON lines.
+
+    As in RFC 4180, but lines end with LF: other commands of a shell would take CR for a part of the last cell.
+    """
+    file.write(f"{','.join(columns)}\n".encode())
     for batch in batches:
         cells = [csv_cells(values) for values in batch.columns(times_as_text=True)]
         if len(cells) == 1:
             cells = [[cell or '""' for cell in cells[0]]]  # readers skip an empty line
-        file.write("".join([f"{','.join(row)}\r\n" for row in zip(*cells, strict=True)]).encode())
+        file.write("".join([f"{','.join(row)}\n" for row in zip(*cells, strict=True)]).encode())
         file.flush()
 
 

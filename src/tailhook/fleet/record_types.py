@@ -4,7 +4,7 @@
 CLAUDE_CODE = (  # 2.1.329 and before
     *("assistant", "user", "attachment", "progress", "system", "last-prompt", "file-history-snapshot"),
     *("mode", "permission-mode", "ai-title", "queue-operation", "bridge-session", "custom-title", "pr-link"),
-    *("file-history-delta", "summary", "human", "tool_use", "tool_result"),
+    *("file-history-delta", "summary", "agent-name", "human", "tool_use", "tool_result"),
 )
 TRANSLATED = ("assistant", "user", "system")  # Claude Code's types, which translated records of other hosts have
 NOT_TRANSLATED = {

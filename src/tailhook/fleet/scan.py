@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
@@ -25,6 +25,7 @@ from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
 from tailhook.fleet.report import ScanReport, ScanRun, Watch
 from tailhook.patterns import PatternSet, by_name
 
+Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]
 OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
 TYPE_CHECKING = False
@@ -221,7 +222,7 @@ def scan(
     sources: ScanSource | Iterable[ScanSource] | None = None,
     table: str = "matches",
     *,
-    patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str] = (),
+    patterns: Patterns = (),
     signals: bool = False,
     categories: bool = False,
     roles: Iterable[str] | None = None,
@@ -336,7 +337,9 @@ def check_fit(table: str, for_matches: Sequence[str], roles: Sequence[str] | Non
 def check_times(**times: datetime | None) -> None:
     """Raise TypeError if an argument is not an aware time.  times: by the name of the argument."""
     for name, time in times.items():
-        if time is not None and (not isinstance(time, datetime) or time.utcoffset() is None):
+        if time is not None and not isinstance(time, datetime):
+            raise TypeError(f"{name} is {time!r}, which is not a datetime: give an aware datetime")
+        if time is not None and time.utcoffset() is None:
             raise TypeError(f"{name} is {time!r}, which has no time zone: give an aware datetime")
 
 
@@ -398,9 +401,7 @@ def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Itera
         yield from map(row._make, zip(*batch.columns(), strict=True))
 
 
-def user_search(
-    patterns: PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str], in_code: bool | None
-) -> programs.Search:
+def user_search(patterns: Patterns, in_code: bool | None) -> programs.Search:
     """Return the search for a user's patterns.
 
     Raises TypeError or ValueError if they are not a set of patterns, and ValueError for a lone surrogate and for a set

@@ -17,16 +17,19 @@ from tailhook.pictures.axis import (
     place_ticks,
 )
 from tailhook.pictures.chosen_message import count_of
-from tailhook.pictures.markup import FONT, colour_style, escape
+from tailhook.pictures.markup import FONT, escape, plain_style
 
 WIDE_PX = 960
 BARS_PX = 150  # height of the largest bar
 LANE_PX = 26
 CELL_PX = 12.0  # events that are nearer than this share a symbol
 MAX_SYMBOLS = 24  # in a lane; more events are drawn as bars
+MAX_TYPES = 5  # of other records that have a line each; the last line is for all that are left
+TYPE_PX = 15  # height of such a line
 LETTER_PX = 6.6  # at most, on average, of a label
 PICTURE_STYLE = f"""
 svg.anatomy{{background:var(--card);font-family:{FONT};font-size:12px;}}
+.anatomy .back{{fill:var(--card);}}
 .anatomy text{{fill:var(--ink);}}
 .anatomy .faint{{fill:var(--faint);}}
 .anatomy .small{{font-size:11px;}}
@@ -39,8 +42,8 @@ svg.anatomy{{background:var(--card);font-family:{FONT};font-size:12px;}}
 .anatomy .base{{stroke:var(--line);}}
 .anatomy .pause{{stroke:var(--faint);stroke-dasharray:1 3;}}
 .anatomy .compacted{{stroke:var(--summary);stroke-dasharray:4 3;stroke-width:1.5;}}
-.anatomy .hit{{fill:transparent;}}
-.anatomy .hit:hover{{fill:var(--ink);fill-opacity:.08;}}
+.anatomy .hit{{fill:var(--ink);fill-opacity:0;}}
+.anatomy .hit:hover{{fill-opacity:.08;}}
 .anatomy .prompts{{fill:var(--person);}}
 .anatomy .tools{{fill:var(--call);}}
 .anatomy .compactions{{fill:var(--summary);}}
@@ -105,6 +108,9 @@ def draw_anatomy(anatomy: Anatomy, name: str, width: float, prefix: str, has_hea
     for kind, size in anatomy.bytes_by_kind.items():
         parts += draw_kind(axis, anatomy, kind, size, frame, y)
         y += 50 if frame.is_narrow else 36
+        if kind == "other" and len(anatomy.types) > 1:
+            parts += draw_types(anatomy, frame, y)
+            y += TYPE_PX * min(len(anatomy.types), MAX_TYPES) + 6
     height = y + 8
     described = escape(describe_anatomy(anatomy, name))
     return f"""<svg xmlns="http://www.w3.org/2000/svg" class="anatomy {prefix}" role="img" width="{number(width)}" \
@@ -121,8 +127,9 @@ def anatomy_file(anatomy: Anatomy, name: str) -> str:
     """Return the picture as a file of its own."""
     picture = draw_anatomy(anatomy, name, WIDE_PX, "picture", True)
     begin = picture.index("\n<title")
-    style = f"<style>{colour_style('svg.anatomy')}{PICTURE_STYLE}{KIND_STYLE}</style>"
-    return f"{picture[:begin]}\n{style}{picture[begin:]}"
+    style = f"<style>{plain_style(PICTURE_STYLE + KIND_STYLE)}</style>"
+    back = '<rect class="back" width="100%" height="100%"/>'  # not every program draws an element's background
+    return f"{picture[:begin]}\n{style}\n{back}{picture[begin:]}"
 
 
 # ---- words -------------------------------------------------------------------
@@ -228,9 +235,10 @@ def cell_bytes(cell: Counter[str]) -> int:
 
 def draw_bars(axis: Axis, frame: Frame, top: float) -> Iterator[str]:
     """Yield the bars of all kinds, one on the other, with a scale."""
-    most = max(map(cell_bytes, axis.cells.values())) or 1
+    largest = max(map(cell_bytes, axis.cells.values())) or 1
+    step = nice_step(largest / 3)
+    most = -(-largest // step) * step  # the axis ends at a line with a label, which no bar exceeds
     bottom = top + BARS_PX
-    step = nice_step(most / 3)
     labels = []  # in a narrow picture, over the bars
     for value in range(step, most + 1, step):
         y = bottom - value / most * BARS_PX
@@ -407,8 +415,6 @@ def draw_kind(axis: Axis, anatomy: Anatomy, kind: str, size: int, frame: Frame, 
     share = size / anatomy.size if anatomy.size else 0
     count = anatomy.records_by_kind[kind]
     figures = count_of(count, "line" if kind == "broken" else "record") if count else ""
-    if kind == "other":
-        figures = ", ".join(list(anatomy.types)[:3])
     if frame.is_narrow:
         words = f"{RECORD_KINDS[kind]}: {format_bytes(size)}, {format_share(size, anatomy.size)}"
         yield box(kind, frame.pad, top + 5, 10, 10, 2)
@@ -428,3 +434,17 @@ def draw_kind(axis: Axis, anatomy: Anatomy, kind: str, size: int, frame: Frame, 
         yield box(kind, x, top + 22, max(share * room, 1), 6, 3)
     yield line(frame.left, bottom, frame.right, bottom, "base")
     yield from draw_strip(axis, f"bytes {kind}", kind, bottom, 24)
+
+
+def draw_types(anatomy: Anatomy, frame: Frame, top: float) -> Iterator[str]:
+    """Yield a line for each of the largest types of other records: its name, its size and its share of the file."""
+    types = list(anatomy.types.items())
+    if len(types) > MAX_TYPES:
+        left = types[MAX_TYPES - 1 :]
+        types[MAX_TYPES - 1 :] = [(f"{len(left):,} more types", sum(size for _, size in left))]
+    for name, size in types:
+        top += TYPE_PX
+        figures = f"{format_bytes(size)}, {format_share(size, anatomy.size)}"
+        room = frame.width - 2 * frame.pad - 40 - LETTER_PX * len(figures)
+        yield text(frame.pad + 20, top, clip_words(name, room), "faint small")
+        yield text(frame.width - frame.pad, top, figures, "faint small end")

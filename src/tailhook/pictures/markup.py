@@ -1,6 +1,7 @@
 """HTML and SVG that stand alone: text of a session made harmless, and the page around a picture."""
 
 import html
+import re
 
 from tailhook.hook.answer import plain
 
@@ -80,6 +81,18 @@ def colour_style(selector: str) -> str:
         "".join(f"--{name}:{value};" for name, value in colours.items()) for colours in (LIGHT_COLOURS, DARK_COLOURS)
     )
     return f"{selector}{{{light}}}\n@media (prefers-color-scheme:dark){{{selector}{{{dark}}}}}\n"
+
+
+def plain_style(style: str) -> str:
+    """Return CSS with colours in place of their variables, for light and for dark screens.
+
+    Many programs that draw SVG know no variables: they would draw everything black. Those that know no media queries
+    draw it for a light screen.
+    """
+    variable = re.compile(r"var\(--([a-z-]+)\)")
+    light = variable.sub(lambda found: LIGHT_COLOURS[found[1]], style)
+    dark = variable.sub(lambda found: DARK_COLOURS[found[1]], style)
+    return f"{light}@media (prefers-color-scheme:dark){{{dark}}}\n"
 
 
 def make_page(title: str, style: str, body: str) -> str:
