@@ -1,11 +1,13 @@
 """What `tailhook.scan` asks, and what it refuses before it reads anything."""
 
 import copy
+import inspect
 import json
 import pickle
 from datetime import date, datetime, timedelta, timezone
 from multiprocessing import get_context
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from support.library_sample import write_sample
@@ -15,6 +17,7 @@ import tailhook
 from tailhook._core import scan_range
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
+from tailhook.fleet.columns import TABLE_COLUMNS, Table
 from tailhook.fleet.engines import Comparison, make_reader, narrow, plan_scan
 
 START = datetime(2026, 11, 1, tzinfo=timezone.utc)
@@ -342,3 +345,8 @@ def test_an_escape_that_the_gate_finds_does_not_match(tmp_path, ignore_case):
     with open(tmp_path / "one.jsonl", "rb") as file:
         batches = scan_range(file.fileno(), 0, None, program)
     assert [row for batch in batches for row in zip(*batch.columns(), strict=True)] == [("and", 13)]
+
+
+def test_a_type_checker_knows_the_tables():
+    assert get_args(Table) == tuple(TABLE_COLUMNS)
+    assert inspect.signature(tailhook.scan, eval_str=True).parameters["table"].annotation == Table

@@ -1,7 +1,9 @@
 """The tables of a scan and their columns, in their order (docs/scan-rows.md), and what else a question chooses from."""
 
 from collections.abc import Mapping
+from typing import Literal
 
+Table = Literal["matches", "records", "tools", "usage", "sessions"]
 ROLES = ("user", "assistant", "human")  # that a question may name
 MAX_CONTEXT_CHARS = 1 << 16
 CONTEXT_CHARS = 80  # before and after a match, unless a question asks for another number

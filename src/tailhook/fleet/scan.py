@@ -16,7 +16,7 @@ from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS, Table
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import SourceFile, files_since, make_tasks
@@ -220,7 +220,7 @@ class Scan:
 
 def scan(
     sources: ScanSource | Iterable[ScanSource] | None = None,
-    table: str = "matches",
+    table: Table = "matches",
     *,
     patterns: Patterns = (),
     signals: bool = False,
