@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -151,10 +152,12 @@ def test_the_doctor_reports_what_happens_to_a_corrupt_database(own, project):
 def test_a_log_that_makes_the_database_whole_is_used(own):
     """The file's first page is damaged, and the log beside it has that page."""
     own.start().post("stop", "before")
+    path = own.state / "plates.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 1")  # is in the first page, which is in the log from then on
     own.process.kill()
     own.process.communicate()
     own.process = None
-    path = own.state / "plates.db"
     with path.open("r+b") as file:
         file.write(b"\xff" * 200)
     assert path.with_name("plates.db-wal").stat().st_size

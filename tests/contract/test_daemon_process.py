@@ -135,12 +135,12 @@ def test_it_ends_when_its_server_does(own):
     """The next hook finds no daemon, and starts one."""
     with_changed(
         own,
-        "import uvicorn\n"
+        "from tailhook.plates.sockets import Server\n"
         "async def fail(self, *more):\n"
         "    import asyncio\n"
         "    await asyncio.sleep(0.5)\n"
         "    raise KeyError('odd')\n"
-        "uvicorn.Server.main_loop = fail\n",
+        "Server.main_loop = fail\n",
     )
     _, words = own.process.communicate(timeout=60)
     assert own.process.returncode == 1

@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated, Any
 
+from anyio import sleep_forever
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
@@ -215,6 +216,13 @@ class Hub:
         return describe_plate(plate, self.names.name_of(plate["project_path"]))
 
 
+class EventStream(EventSourceResponse):
+    """A stream that the hub ends. sse-starlette would look twice a second whether the server is to exit."""
+
+    async def _listen_for_exit_signal_with_grace(self) -> None:
+        await sleep_forever()
+
+
 def backlog_event(waiting: int) -> ServerSentEvent:
     """Return the event of the stream that shows how many events wait."""
     return ServerSentEvent(encode({"events": waiting}), event="catching_up")
@@ -321,7 +329,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
         `plate` and `removed` are sent for one plate; `names` has new values of `name` by session. `catching_up` has the
         number of events that wait while the daemon has many to store, and then 0.
         """
-        return EventSourceResponse(hub.listen(database), ping=PING_INTERVAL_S)
+        return EventStream(hub.listen(database), ping=PING_INTERVAL_S)
 
     return router
 
@@ -331,6 +339,7 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     router = APIRouter()
     started = time.monotonic()
 
+    @router.head("/health", include_in_schema=False)
     @router.get("/health")
     def health() -> HealthOut:
         """Return the daemon's version. Needs no token."""

@@ -76,6 +76,7 @@ class Inbox:
         self.database = database
         self.notify_backlog = notify_backlog
         self.backlog = 0
+        self.seen: tuple[int, int] | None = None  # what `look` returned before the spool was read last
         self.alone = 0  # how many lines are stored one by one, because a transaction with them failed
         self.lost = 0
         self.stopping = False
@@ -149,9 +150,25 @@ class Inbox:
             fields |= {"pid": None, "pid_started": None}
         return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
 
+    def has_changed(self) -> bool:
+        """Return whether the spool may hold lines that were not there when it was read last. Opens no file."""
+        return self.look() != self.seen or self.seen is None
+
+    def look(self) -> "tuple[int, int] | None":
+        """Return inode and size of the file to which hooks append, or None if there are full files beside it."""
+        *full, current = self.files()
+        if full:
+            return None
+        try:
+            state = current.stat()
+        except FileNotFoundError:
+            return 0, 0
+        return state.st_ino, state.st_size
+
     def ingest(self) -> int:
         """Store every new event of the spool. Returns how many there were."""
         taken = 0
+        self.seen = self.look()
         for path in self.files():
             try:
                 fd = open_spool_file(path)

@@ -1,18 +1,19 @@
 """Opens the daemon's database, and renames a corrupt one."""
 
 import contextlib
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from alembic.util import CommandError
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.plates.db import Database
-from tailhook.plates.tables import Plate
+from tailhook.plates.tables import NewerDatabaseError, Plate, known_versions, migrate, open_engine, stored_version
 
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
 # The messages of these codes, for Python 3.10, which does not report codes.
@@ -36,8 +37,9 @@ def open_database(
     """
     try:
         probe(url)
+        migrate_in_child(url)
         return Database(url, changed, removed)
-    except CommandError as error:
+    except NewerDatabaseError as error:
         raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Upgrade tailhook") from error
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
         kind = CorruptDatabaseError if is_corrupt(error) else TailhookError
@@ -60,6 +62,35 @@ def probe(url: str) -> None:
         except sqlite3.DatabaseError as error:
             if is_corrupt(error):
                 raise
+
+
+def migrate_in_child(url: str) -> None:
+    """Migrate a database in a child process, which takes the memory of what that needs with it.
+
+    If that fails, the caller's own attempt raises the error. A process with threads cannot be forked safely, so it
+    migrates the database itself.
+    """
+    if threading.active_count() > 1:
+        return
+    engine = open_engine(url)
+    try:
+        with engine.connect() as connection:
+            is_current = stored_version(connection) == max(known_versions())
+    finally:
+        engine.dispose()
+    if is_current:
+        return
+    pid = os.fork()
+    if pid == 0:
+        exit_code = 1
+        try:
+            engine = open_engine(url)
+            migrate(engine)
+            engine.dispose()
+            exit_code = 0
+        finally:
+            os._exit(exit_code)
+    os.waitpid(pid, 0)
 
 
 def first_line(error: BaseException) -> str:

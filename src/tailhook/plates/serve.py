@@ -36,7 +36,7 @@ from tailhook.stores.spool import WAKE_UP_SOCKET, runtime_folder
 log = logging.getLogger("tailhook.plates")
 
 PRUNE_INTERVAL_S = 3600  # between two removals of old plates
-POLL_INTERVAL_S = 1.0  # of the spool, if no wake-up comes
+POLL_INTERVAL_S = 1.0  # of the sockets' paths, and of the spool if no wake-up comes
 RETRY_DELAY_S = 1.0  # after a failure
 # sys.setswitchinterval: storing an event releases the GIL about ten times; this bounds each wait
 SWITCH_INTERVAL_S = 0.0005
@@ -166,7 +166,7 @@ class Daemon:
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
 
     async def run(self, ready: Callable[[str], None]) -> None:
-        """Serve until a signal comes, or until `wait_until_orphaned` returns.
+        """Serve until a signal comes, or until `watch` returns.
 
         Raises TailhookError if a server ends by itself.
         """
@@ -181,7 +181,7 @@ class Daemon:
             serving = [server.serve([listener]) for server, listener in servers]
             works: list[Coroutine[Any, Any, object]] = [
                 self.leaving.wait(),
-                self.wait_until_orphaned(),
+                self.watch(woken, [server for server, _ in servers]),
                 self.ingest_when_woken(woken),
                 self.check_health(),
                 self.prune(),
@@ -201,7 +201,7 @@ class Daemon:
             self.inbox.stopping = True
             self.hub.put(None)
             for server, _ in servers:
-                server.should_exit = True
+                server.end()
             await asyncio.gather(*tasks[: len(servers)], return_exceptions=True)
             for task in tasks[len(servers) :]:
                 task.cancel()
@@ -263,22 +263,29 @@ class Daemon:
 
     # ---- work ----
 
-    async def wait_until_orphaned(self) -> None:
-        """Return when the sockets are gone from their paths, or when the database is corrupt."""
+    async def watch(self, woken: asyncio.Event, servers: list[Server]) -> None:
+        """Look at everything that nothing reports, at one interval: a daemon at rest has no other timer but the checks.
+
+        Sets `woken` if the spool changed without a wake-up, and keeps the time in the servers' answers. Returns when
+        the sockets are gone from their paths, or when the database is corrupt.
+        """
         while self.is_reachable():
             if self.corruption:
                 return
+            if self.inbox.has_changed():
+                woken.set()
+            for server in servers:
+                await server.on_tick(0)
             await asyncio.sleep(POLL_INTERVAL_S)
         self.is_cut_off = True
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
-        """Load the projects' names; then read the spool after each wake-up, and at an interval."""
+        """Load the projects' names; then read the spool now, and whenever it changed."""
         await self.hub.load(self.read_project_paths)
         while True:
             woken.clear()
             await self.retry("the spool", self.inbox.ingest)
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(woken.wait(), POLL_INTERVAL_S)
+            await woken.wait()
 
     async def read_project_paths(self) -> list[tuple[str, str]]:
         """Return the project paths of all plates, by session. Retries until the database can be read."""
@@ -306,7 +313,7 @@ class Daemon:
     async def retry(self, what: str, work: Callable[[], object]) -> None:
         """Run `work` in a thread until it succeeds, with a delay after each failure. No failure ends the daemon.
 
-        If the database is corrupt, wait: `wait_until_orphaned` ends this run, and the next one makes a new database.
+        If the database is corrupt, wait: `watch` ends this run, and the next one makes a new database.
 
         what: the name of the work in the log.
         """

@@ -25,7 +25,21 @@ SHUTDOWN_TIMEOUT_S = 2  # for open connections at the end
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server without signal handlers; the daemon stops it."""
+    """A uvicorn server without signal handlers and without a timer; the daemon stops it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.ending = asyncio.Event()
+
+    def end(self) -> None:
+        """Let it close its connections and return."""
+        self.should_exit = True
+        self.ending.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end. uvicorn's own loop wakes ten times a second to look for that."""
+        await self.on_tick(0)
+        await self.ending.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -4,22 +4,22 @@ import sqlite3
 import time
 from collections.abc import Iterable
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.event import listen
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError, StatementError
 
 from tailhook.plates.fields import PlateFields
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+MIGRATIONS = Path(__file__).with_name("migrations")
 metadata = sa.MetaData()
 
 
@@ -160,7 +160,7 @@ class Statements(NamedTuple):
 @cache
 def statements(dialect: str) -> Statements:
     """Return the statements of a dialect: "sqlite" or "postgresql"."""
-    insert: Any = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}[dialect]
+    insert: Any = import_module(f"sqlalchemy.dialects.{dialect}").insert
 
     def insert_into(table: sa.Table, columns: Iterable[str]) -> Any:
         return insert(table).values({name: sa.bindparam(name) for name in columns})
@@ -218,10 +218,19 @@ def prepare_sqlite(connection: Any, _: object) -> None:
 
 
 def migrate(engine: Engine) -> None:
-    """Migrate the tables to the newest version in one transaction. Other processes wait."""
-    config = migration_config()
+    """Migrate the tables to the newest version in one transaction, if they are older. Other processes wait.
+
+    Raises NewerDatabaseError.
+    """
     with engine.begin() as connection:
         connection.exec_driver_sql(LOCK_STATEMENTS[engine.dialect.name])
+        if stored_version(connection) == max(known_versions()):
+            return
+        if is_newer(connection):
+            raise NewerDatabaseError
+        from alembic import command  # it takes 8 MB
+
+        config = migration_config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
 
@@ -231,14 +240,31 @@ def is_row_error(error: SQLAlchemyError) -> bool:
     return isinstance(error, (IntegrityError, DataError)) or type(error) is StatementError
 
 
+class NewerDatabaseError(Exception):
+    """A newer tailhook made the tables."""
+
+
+def stored_version(connection: Connection) -> str | None:
+    """Return the version of the tables, or None if there are none."""
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+
+
+def known_versions() -> set[str]:
+    """Return the versions of the tables that this tailhook knows: the numbers of the migrations' files."""
+    return {path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("[0-9]*.py")}
+
+
 def is_newer(connection: Connection) -> bool:
     """Return whether a newer tailhook made the tables."""
-    known = {migration.revision for migration in ScriptDirectory.from_config(migration_config()).walk_revisions()}
-    return not known.issuperset(MigrationContext.configure(connection).get_current_heads())
+    return stored_version(connection) not in {None, *known_versions()}
 
 
-def migration_config() -> Config:
+def migration_config() -> "Config":
     """Return Alembic's configuration."""
+    from alembic.config import Config
+
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    config.set_main_option("script_location", str(MIGRATIONS))
     return config

@@ -1,0 +1,89 @@
+"""What a daemon costs while nothing happens."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.daemon import daemon_in, spooled, wait_until
+
+MAX_WAKE_UPS = 2  # a second
+MAX_MEMORY_KIB = 60_000
+WATCHED_S = 20  # over two health checks
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Yield a daemon that has just made its database, has a port, and has stored an event."""
+    with daemon_in(tmp_path) as one:
+        one.start().spool(spooled(1, event_type="stop"))
+        wait_until(lambda: "s" in one.plates())
+        yield one
+
+
+def count_wake_ups(pid):
+    """Return how often the threads of a process have waited for something."""
+    found = 0
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        words = (thread / "status").read_text().split("\nvoluntary_ctxt_switches:")[1]
+        found += int(words.split()[0])
+    return found
+
+
+def memory_of(pid):
+    """Return the memory of a process in KiB; of what it shares with others, its part."""
+    words = Path(f"/proc/{pid}/smaps_rollup").read_text().split("\nPss:")[1]
+    return int(words.split()[0])
+
+
+def test_a_daemon_at_rest_wakes_at_most_twice_a_second(own):
+    before, begun = count_wake_ups(own.process.pid), time.monotonic()
+    wait_until(lambda: time.monotonic() > begun + WATCHED_S, seconds=2 * WATCHED_S)
+    count = count_wake_ups(own.process.pid) - before
+    assert count <= MAX_WAKE_UPS * (time.monotonic() - begun)
+
+
+def test_a_daemon_at_rest_takes_sixty_megabytes(own):
+    assert memory_of(own.process.pid) <= MAX_MEMORY_KIB
+
+
+def test_an_event_without_a_wake_up_is_stored_too(own):
+    """A hook in a container may reach the state folder and not the socket."""
+    line = b'{"event_id":"quiet","event_type":"stop","session_id":"quiet","project_path":"/p"}\n'
+    fd = os.open(own.state / "events", os.O_WRONLY | os.O_APPEND)
+    os.write(fd, line)
+    os.close(fd)
+    wait_until(lambda: "quiet" in own.plates())
+
+
+OPEN = (
+    "import sys; from tailhook.plates.opening import open_database; open_database(sys.argv[1]).close();"
+    " print('alembic' in sys.modules)"
+)
+
+
+def test_what_migrates_the_database_does_not_stay_in_memory(tmp_path):
+    path = tmp_path / "plates.db"
+    opened = subprocess.run(
+        [sys.executable, "-c", OPEN, f"sqlite:///{path}"], capture_output=True, text=True, check=True
+    )
+    assert (opened.stdout, opened.stderr) == ("False\n", "")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM event_counts").fetchone() == (0,)
+
+
+def test_the_answers_have_the_time(own):
+    first = own.ask("GET", "/health").headers["date"]
+    wait_until(lambda: own.ask("GET", "/health").headers["date"] != first)
+
+
+def test_the_board_and_the_health_answer_head(own):
+    for path in ("/", "/health"):
+        answer = own.ask("HEAD", path)
+        assert (answer.status_code, answer.content) == (200, b"")
