@@ -116,6 +116,26 @@ def test_every_width_of_the_terminal_will_do(own_daemon, width):
     sit(play, size=(width, 12))
 
 
+@pytest.mark.parametrize("width", [12, 25, 40, 43, 50, 100])
+def test_the_footer_leaves_words_out_on_the_right_and_cuts_none(own_daemon, width):
+    populate(own_daemon)
+    whole = "⏎ details / filter ? help q quit d hide c closed"
+
+    async def play(person):
+        await person.until(lambda: len(person.app.plates) == 5)
+        await person.until(lambda: person.seen.splitlines()[-1].strip())
+        await person.rests()
+        shown = person.seen.splitlines()[-1].strip()
+        assert whole.startswith(shown)
+        assert f"{whole} "[len(shown)] == " "
+        following = whole[len(shown) :].split()[:2]
+        assert not following or len(" ".join([shown, *following])) > width - 2
+        await person.pilot.resize_terminal(110, 12)
+        await person.sees(whole)
+
+    sit(play, size=(width, 12))
+
+
 def test_on_a_narrow_terminal_a_session_has_two_lines(own_daemon):
     populate(own_daemon)
 

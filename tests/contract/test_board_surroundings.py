@@ -181,6 +181,15 @@ def test_without_a_terminal_it_names_the_other_commands(own_daemon):
     assert done.stderr == "tailhook: the board needs a terminal. Without one:  tailhook plates list\n"
 
 
+def test_the_board_is_drawn_in_the_terminal_if_errors_go_into_a_file(own_daemon, tmp_path):
+    argv = ["/bin/sh", "-c", f'exec "$0" -m tailhook board 2>{tmp_path}/log', sys.executable]
+    board = Terminal(argv, {**own_daemon.env, "TERM": "xterm"}, own_daemon.home)
+    board.until("No sessions yet")
+    os.write(board.fd, b"q")
+    assert board.wait() == 0
+    assert (tmp_path / "log").read_text() == ""
+
+
 @pytest.mark.parametrize("missing", ["textual", "httpx_sse", "httpx"])
 def test_without_its_packages_it_prints_what_to_install(own_daemon, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from tailhook.cli import main; sys.exit(main(['board']))"

@@ -102,9 +102,9 @@ def test_ordinary_text_stays_as_it_is(text):
 
 
 def test_the_commands_that_load_the_rules_are_those_that_have_one():
-    assert {"echo", "printf", "htpasswd", *passwords.JOINED, *passwords.OPTIONS} | passwords.LOGINS_WITH_P | set(
+    assert {"echo", "printf", "htpasswd", *passwords.JOINED, *passwords.OPTIONS, *passwords.OPERANDS} | set(
         passwords.READS_PASSWORD_WITH
-    ) == set(COMMANDS.split())
+    ) | passwords.LOGINS_WITH_P | passwords.SAMBA == set(COMMANDS.split())
 
 
 def test_each_line_is_a_command_of_its_own_and_a_backslash_joins_lines():
@@ -383,3 +383,19 @@ def test_letters_are_mixed_if_three_of_ten_change_their_kind(run, mixed):
 )
 def test_a_uuid_has_32_digits_in_base_16(word, holds):
     assert is_uuid(word.split("-")) is holds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vault login failed: permission denied",
+        "snyk auth failed",
+        "cargo login is needed",
+        "cargo test login_page_2",
+        "vault read secret/x1",
+        "ansible-vault view group_vars/all2.yml",
+        "smbclient -L server1",
+    ],
+)
+def test_a_command_that_takes_a_password_elsewhere_keeps_its_other_words(text):
+    assert mask(text) == text

@@ -3,7 +3,7 @@
 Loaded only for a line that names such a command: a process of its own answers each hook.
 """
 
-from tailhook.machines.secrets import QUOTES, command_in, is_command
+from tailhook.machines.secrets import AROUND, MIN_KEY_CHARS, QUOTES, command_in, is_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,23 @@ OPTIONS = {
     "openssl": ("-k", "-K"),
     "sqlcmd": ("-P",), "isql": ("-P",),
 }  # fmt: skip
+# Commands that take a password as an operand, with the words behind which it stands.
+OPERANDS = {
+    "vault": ("login",),
+    "cargo": ("login",),
+    "snyk": ("auth",),
+    "ngrok": ("authtoken", "add-authtoken"),
+    "rclone": ("obscure",),
+    "ansible-vault": ("encrypt_string",),
+}
+VERB_PLACES = {"ngrok": 2}  # how far behind the command such a word may stand, if not directly
+SENTENCE_WORDS = frozenset(("login", "auth"))  # also in sentences: "vault login failed"
+# The options of these commands before a value that is not a password.
+VALUE_OPTIONS = frozenset((
+    "-method", "-path", "-address", "-namespace", "--registry", "--config", "-n", "--name", "--stdin-name",
+    "--vault-id", "--encrypt-vault-id", "--vault-password-file", "--vault-pass-file", "--output",
+))  # fmt: skip
+SAMBA = frozenset(("smbclient", "smbget", "smbcacls", "rpcclient"))  # `-U name%PASSWORD`
 LOGINS_WITH_P = frozenset(("docker", "podman", "helm", "az", "oc", "cf", "npm"))  # `docker login -p PASSWORD`
 # What reads a password from a pipe: any command with such a word, and these two with their option.
 READS_PASSWORD = frozenset(("--password-stdin", "--with-token", "--token-stdin", "chpasswd"))
@@ -36,6 +53,8 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
     found: dict[int, int] = {}
     command, start = "", 0  # the command at hand, and where its words begin
     is_login = reads_password = False
+    operands = 0  # how many of the command's words are neither options nor their values
+    verb = 0  # the place of the word behind which an operand is a password
     said: range | None = None  # the words of the `echo` in the pipe before
     for place, word in enumerate([*words, ";"]):
         before = words[place - 1] if place > start else ""
@@ -48,13 +67,22 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
             if command == "htpasswd":
                 found.update(htpasswd_password(words, start, place))
             command, start, is_login, reads_password = name if is_command(name) else "", place + 1, False, False
-        elif is_command(name):
+            operands = verb = 0
+        elif is_command(name) and not verb:
             command, start, is_login = name, place + 1, False
+            operands = verb = 0
         elif word.startswith("<<<"):
             if reads_password:
                 found.update({place: 3} if len(word) > 3 else {place + 1: 0})
         elif command in JOINED and word.startswith(JOINED[command]) and len(word) > 2:
             found[place] = 2
+        elif command in SAMBA and "%" in word and (before in ("-U", "--user") or word.startswith(("-U", "--user="))):
+            found[place] = word.index("%") + 1
+        elif command in OPERANDS and word[:1] != "-" and before not in VALUE_OPTIONS:
+            if verb and not (words[verb] in SENTENCE_WORDS and is_plain_word(word)):
+                found[place] = 0
+            operands += 1
+            verb = place if operands <= VERB_PLACES.get(command, 1) and word in OPERANDS[command] else verb
         elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
             found[place] = 0
         is_login = is_login or word == "login"
@@ -62,6 +90,12 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
             found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
             said, reads_password = None, True
     return found
+
+
+def is_plain_word(word: str) -> bool:
+    """Return whether a word looks like one of a sentence: short, and only letters but for the marks around it."""
+    bare = word.strip(AROUND + ":!?")
+    return len(bare) < MIN_KEY_CHARS and (bare.isalpha() or not bare)
 
 
 def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator[tuple[int, int]]":

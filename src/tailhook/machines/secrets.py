@@ -78,8 +78,11 @@ SECRET_FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in on
 COMMANDS = (
     " mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump 7z 7za sshpass redis-cli mongo"
     " mongosh mongodump mongorestore unzip zip ldapsearch ldapadd ldapmodify ssh-keygen keytool openssl sqlcmd"
-    " isql docker podman helm az oc cf npm sudo passwd echo printf htpasswd "
+    " isql docker podman helm az oc cf npm sudo passwd echo printf htpasswd"
+    " vault cargo snyk ngrok rclone ansible-vault smbclient smbget smbcacls rpcclient "
 )
+# A line without any of these gives no password to a command: an option, a pipe, or a word before a password.
+GIVING = (" -", "|", " login ", " auth ", "authtoken ", " obscure ", " encrypt_string ")
 
 
 # ---- words -------------------------------------------------------------------
@@ -106,7 +109,7 @@ class Masker:
         """Yield each word as it may be shown, or None for one that is part of a secret before it."""
         text = " ".join(words)
         given: dict[int, int] = {}
-        if (" -" in text or "|" in text) and any(map(is_command, words)):
+        if any(sign in text for sign in GIVING) and any(map(is_command, words)):
             from tailhook.machines.passwords import given_passwords
 
             places = [place for place, word in enumerate(words) if word != CONTINUATION]

@@ -63,8 +63,8 @@ function bar(part, x, y) {
 
 // Return ticks at whole minutes or hours of the browser's time zone.
 function axis(first, last, x, y) {
-  const room = Math.max(2, Math.floor((x(last) - x(first)) / 84));
-  const step = (STEPS.find((seconds) => (last - first) / 1000 / seconds <= room) ?? STEPS.at(-1)) * 1000;
+  const room = (seconds) => Math.max(2, Math.floor((x(last) - x(first)) / (seconds < 60 ? 112 : 84))); // for their labels
+  const step = (STEPS.find((seconds) => (last - first) / 1000 / seconds <= room(seconds)) ?? STEPS.at(-1)) * 1000;
   const zone = new Date(first).getTimezoneOffset() * 60_000;
   const ticks = [];
   for (let at = Math.ceil((first - zone) / step) * step + zone; at <= last; at += step) {
