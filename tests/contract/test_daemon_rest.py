@@ -42,15 +42,19 @@ def memory_of(pid):
     return int(words.split()[0])
 
 
-def test_a_daemon_at_rest_wakes_at_most_twice_a_second(own):
+def test_a_daemon_at_rest_wakes_at_most_twice_a_second(own, record_property):
     before, begun = count_wake_ups(own.process.pid), time.monotonic()
     wait_until(lambda: time.monotonic() > begun + WATCHED_S, seconds=2 * WATCHED_S)
     count = count_wake_ups(own.process.pid) - before
-    assert count <= MAX_WAKE_UPS * (time.monotonic() - begun)
+    elapsed = time.monotonic() - begun
+    record_property("figure", f"a daemon at rest: {count / elapsed:.1f} wake-ups a second")
+    assert count <= MAX_WAKE_UPS * elapsed
 
 
-def test_a_daemon_at_rest_takes_sixty_megabytes(own):
-    assert memory_of(own.process.pid) <= MAX_MEMORY_KIB
+def test_a_daemon_at_rest_takes_sixty_megabytes(own, record_property):
+    found = memory_of(own.process.pid)
+    record_property("figure", f"a daemon at rest: {found // 1000} MB")
+    assert found <= MAX_MEMORY_KIB
 
 
 def test_an_event_without_a_wake_up_is_stored_too(own):
