@@ -349,7 +349,7 @@ cdef int scan_one_line(
         return 0
     if translated == translated_end or not rec_find(translated, translated_end, &fields):
         memset(&fields, 0, sizeof(RecFields))
-    return scan_put_rows(run, &fields, line.is_broken or fields.start == NULL, size, offset)
+    return scan_put_rows(run, &fields, (size and line.is_broken) or fields.start == NULL, size, offset)
 
 
 cdef void scan_free_working_memory(ScanRun* run) noexcept nogil:

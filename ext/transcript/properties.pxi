@@ -128,6 +128,8 @@ cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
     """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
     cdef RecSlice role = rec_role(fields)
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice plan
     return (
         rec_is_persons(&role)
         and rec_speech(fields)[FIELD_RESULTS].start == NULL
@@ -135,6 +137,7 @@ cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
         and rec_is_of_person(&fields.top[FIELD_ORIGIN])
         and rec_is_own_words(fields)
         and not rec_is_app_written(fields)
+        and not rec_find_member(&record, b"planContent", 11, &plan)  # what a button sends to begin with a plan
     )
 
 

@@ -195,6 +195,26 @@ def test_a_fast_response_or_one_of_a_dearer_region_costs_what_litellm_computes(u
         assert facts(usage("--prices", "prices.json", "--json"))["total"]["cost"] == 1900
 
 
+def test_usage_reports_tokens_that_the_transcripts_lack(usage, tmp_path):
+    start = {"type": "session.start", "id": "e0", "data": {"sessionId": "s", "selectedModel": "gpt-5"}}
+    answer = {"type": "assistant.message", "id": "e1", "timestamp": "2026-11-01T12:00:00Z"}
+    answer["data"] = {"messageId": "m", "content": "Done.", "outputTokens": 9}
+    (tmp_path / "transcripts").mkdir()
+    path = tmp_path / "transcripts" / "events.jsonl"
+    path.write_text("\n".join(map(json.dumps, [start, answer])))
+    done = usage()
+    assert done.stderr == "tailhook: the input tokens of 1 response are not counted: the transcripts lack them\n"
+    found = facts(usage("--json"))
+    assert (found["total"]["output_tokens"], found["responses_without_input"]) == (9, 1)
+    sums = {"gpt-5": {"usage": {"inputTokens": 100, "outputTokens": 9}}}
+    shutdown = {"type": "session.shutdown", "id": "e2", "timestamp": "2026-11-01T12:00:01Z"}
+    path.write_text("\n".join(map(json.dumps, [start, answer, {**shutdown, "data": {"modelMetrics": sums}}])))
+    assert usage().stderr == ""
+    found = facts(usage("--json"))
+    assert (found["total"]["input_tokens"], found["total"]["output_tokens"]) == (100, 9)
+    assert found["responses_without_input"] == 0
+
+
 def test_what_an_advisor_used_is_a_response_of_its_own_model_with_its_own_cost(usage, tmp_path):
     record = said(1, "m", text("x"), 491)
     record["requestId"] = "r"

@@ -340,6 +340,7 @@ def test_a_gemini_message_in_a_set_record_counts_once_in_every_table_however_the
     files, cuts = [("/t/s.jsonl", data)], None if seed is None else Random(seed)
     (row,) = scan_rows("sessions", files, Question(), cuts)
     assert (row["prompts"], row["messages"], row["output_tokens"], row["bytes"]) == (2, 4, 24, len(data))
+    assert row["broken_lines"] == 0
     assert [row["message_id"] for row in scan_rows("usage", files, Question(), cuts)] == ["2", "4"]
     matches = scan_rows("matches", files, Question(patterns={"word": "Message"}), cuts)
     assert [row["offset"] for row in matches] == [
@@ -350,3 +351,11 @@ def test_a_gemini_message_in_a_set_record_counts_once_in_every_table_however_the
     assert [row["role"] for row in scan_rows("records", files, Question(), cuts) if row["role"]] == [
         *("user", "assistant", "user", "assistant")
     ]
+
+
+@pytest.mark.parametrize("text", ["<recommended_plugins>\nx", " <user_action>\n<context>User initiated a review"])
+def test_what_codex_writes_in_a_persons_name_is_not_a_prompt(text):
+    with opened(
+        CODEX_META, codex_text("user", "input_text", text), codex_text("user", "input_text", "Do the work.")
+    ) as session:
+        assert [record.text for record in session if record.is_prompt] == ["Do the work."]

@@ -348,3 +348,15 @@ def test_a_record_shows_what_it_is():
     assert (repr(tool), tool.input) == ("ToolUse(id='a', name='Bash')", None)
     (result,) = parse_record(b'{"type":"tool_result","tool_use_id":"a"}').tool_results
     assert repr(result) == "ToolResult(tool_use_id='a', is_error=False)"
+
+
+def test_what_a_hook_or_a_button_writes_in_a_persons_name_is_not_a_prompt():
+    typed = {"type": "user", "message": {"role": "user", "content": "Implement it."}}
+    plan = {
+        **typed,
+        "planContent": "1. Do it.",
+        "message": {"role": "user", "content": "Implement the following plan:"},
+    }
+    stopped = {"type": "user", "message": {"role": "user", "content": "Operation stopped by hook: no"}}
+    records = [parse_record(json.dumps(record).encode()) for record in (typed, plan, stopped)]
+    assert [record.is_prompt for record in records] == [True, False, False]

@@ -85,6 +85,7 @@ def print_totals(
                 "by": arguments.by,
                 "groups": [{arguments.by: name, **total_facts(total, prices)} for name, total in groups.items()],
                 "total": total_facts(whole, prices),
+                "responses_without_input": whole.without_input,
                 "unpriced_models": [{"model": name, "responses": one.responses} for name, one in unpriced.items()],
                 "skipped": [problem._asdict() for problem in scan.report.skipped],
             }
@@ -93,6 +94,9 @@ def print_totals(
     if groups:
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
+    if whole.without_input:
+        count = counted(whole.without_input, "responses")
+        sys.stderr.write(f"tailhook: the input tokens of {count} are not counted: the transcripts lack them\n")
     for name, total in unpriced.items():
         count = counted(total.responses, "responses")
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))

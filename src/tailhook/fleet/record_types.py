@@ -12,6 +12,7 @@ NOT_TRANSLATED = {
     "gemini": ("info", "error", "warning"),  # 0.61.0
     "copilot": (  # 1.0.102
         *("session.start", "session.context_changed", "session.usage_record", "session.error"),
+        *("session.shutdown", "session.resume"),
         *("assistant.turn_start", "assistant.turn_end", "system.message", "tool.execution_start"),
         *("hook.start", "hook.end"),
     ),

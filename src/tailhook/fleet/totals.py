@@ -22,12 +22,13 @@ class Total:
 
     cost: in US dollars, of the models whose price is known.
     unpriced: how many responses are of other models.
+    without_input: how many responses lack the number of their input tokens.
     """
 
-    __slots__ = ("cost", "responses", "tokens", "unpriced")
+    __slots__ = ("cost", "responses", "tokens", "unpriced", "without_input")
 
     def __init__(self) -> None:
-        self.responses = self.unpriced = 0
+        self.responses = self.unpriced = self.without_input = 0
         self.tokens = Tokens()
         self.cost = Decimal(0)
 
@@ -36,9 +37,10 @@ class Total:
         """Whether there are responses, and the price of none is known."""
         return 0 < self.responses == self.unpriced
 
-    def add(self, responses: int, tokens: Tokens, cost: Decimal | None) -> None:
-        """Add responses.  tokens: of all of them.  cost: None if their price is unknown."""
+    def add(self, responses: int, tokens: Tokens, cost: Decimal | None, without_input: int = 0) -> None:
+        """Add responses.  tokens: of all of them.  cost: None if their price is unknown.  without_input: see above."""
         self.responses += responses
+        self.without_input += without_input
         self.tokens = self.tokens.plus(tokens)
         if cost is None:
             self.unpriced += responses
@@ -119,11 +121,12 @@ def add_up(
     groups: dict[str | None, Total] = {}
     unpriced: dict[str | None, Total] = {}
     whole = Total()
-    for (name, model, size, factor), (responses, *counts, for_an_hour) in sums_of(batches, by, prices, zone).items():
+    for (name, model, size, factor), sums in sums_of(batches, by, prices, zone).items():
+        responses, without_input, *counts, for_an_hour = sums
         tokens = Tokens(*counts)
         cost = Decimal(0) if prices is None else prices.cost(model, tokens, size, for_an_hour, factor)
         for total in (groups.setdefault(name, Total()), whole):
-            total.add(responses, tokens, cost)
+            total.add(responses, tokens, cost, without_input)
         if cost is None:
             unpriced.setdefault(model, Total()).add(responses, tokens, cost)
     return dict(sorted(groups.items(), key=name_order)), whole, dict(sorted(unpriced.items(), key=name_order))
@@ -135,8 +138,8 @@ def sums_of(
     """Return the sums of responses that share a group and a price, so that only the sums have to be priced.
 
     The keys are the name of the group, the model, and what `PriceList.size_passed` and `PriceList.factor` give. The
-    values are the number of responses, those of their tokens, and those that stay in a cache for an hour. The other
-    parameters are those of `add_up`.
+    values are the number of responses, of those that lack their input tokens, of their tokens, and of those that stay
+    in a cache for an hour. The other parameters are those of `add_up`.
     """
     sums: dict[SumKey, list[int]] = {}
     times = TimeNames(by, zone) if by in TIME_KEYS else None
@@ -164,9 +167,11 @@ def sums_of(
         for place, key in enumerate(keys):
             places.setdefault(key, []).append(place)
         for (name, model, size, factor), here in places.items():
-            found = sums.setdefault((name or None, model, size, factor), [0] * 6)
+            found = sums.setdefault((name or None, model, size, factor), [0] * 7)
             found[0] += len(here)
-            for number, column in enumerate(counts, 1):
+            if None in columns[TOKEN_COLUMNS[0]]:
+                found[1] += sum(columns[TOKEN_COLUMNS[0]][place] is None for place in here)
+            for number, column in enumerate(counts, 2):
                 found[number] += sum(map(column.__getitem__, here))
     return sums
 

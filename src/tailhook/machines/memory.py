@@ -34,6 +34,7 @@ NOT_WORDS = (
     b"<user-memory-input",
     b"[Request interrupted",
     b"Stop hook feedback:",
+    b"Operation stopped by hook:",
     b"Caveat: The messages below",
 )
 # What the buttons and monitors of hosts' apps send: messages for this machine, but no person has typed them.

@@ -153,6 +153,7 @@ HOST_WRITTEN = (
     "<user-memory-input",
     "[Request interrupted",
     "Stop hook feedback:",
+    "Operation stopped by hook:",
     "Caveat: The messages below",
 )
 APP_WRITTEN = ("<ci-monitor-event", "<create-pr-command")
@@ -195,6 +196,8 @@ def has_own_words(record):
 def is_prompt(record):
     is_persons = role(record) in ("human", "user") and not flags(record)["is_sidechain"]
     if not is_persons or not has_own_words(record) or not is_of_person(record) or results(record):
+        return False
+    if "planContent" in record:
         return False
     return not texts(record)[0].lstrip(" \t\n\r\v\f").startswith(APP_WRITTEN)
 

@@ -24,6 +24,8 @@ HOST_WRITTEN = (
     b"<subagent_notification",
     b"<user_shell_command",
     b"<skill>",
+    b"<recommended_plugins",
+    b"<user_action",
     b"# agents.md instructions",
 )
 # The last ones are those of token_count, token_usage_record and `compacted`.
