@@ -152,7 +152,7 @@ HARD_COMMANDS = (
 
 
 def hard_commands(out: IO[str]) -> None:
-    """An edit, and commands of 20 KB that name the program, do not run it, and are hard to take apart."""
+    """An edit, and commands of 20 KB that name the program and are hard to take apart: some count as runs for that."""
     for number, (head, part, tail) in enumerate([("", "", ""), *HARD_COMMANDS]):
         command = f"echo pytest; {head}{part * (20_000 // max(1, len(part)))}{tail}"
         use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
@@ -293,7 +293,7 @@ CASES = [
     Worst("memory, 64 MB of empty lines", repeated("\n", 64 << 20), "memory", memory_folder, False),
     Worst("memory, four lines of 15 MB {}{}…", joined_objects, "memory", memory_folder, False),
     Worst("gate, 16 MB of small tool uses", small_tool_uses, "gate", gate_rules, False),
-    Worst("gate, commands that are hard to take apart", hard_commands, "gate", gate_rules),
+    Worst("gate, commands that are hard to take apart", hard_commands, "gate", gate_rules, False),
     Worst("a transcript of 500 MB, all machines", machine=ALL, begin=memory_folder, blocks=False, size="500 MB"),
 ]  # fmt: skip
 

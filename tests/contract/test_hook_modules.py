@@ -36,10 +36,8 @@ OWN_MODULES = {
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
     "gate": {
         "tailhook.hook.config",
-        "tailhook.machines.commands",
-        "tailhook.machines.exits",
         "tailhook.machines.shell",
-        "tailhook.machines.shell_tree",
+        "tailhook.machines.wanted_command",
     },
 }
 

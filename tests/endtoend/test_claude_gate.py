@@ -4,8 +4,8 @@ import json
 
 from model import Model, bash
 
-from tailhook.machines.commands import MAX_STEPS
 from tailhook.machines.exits import EXCUSED_ENDS, ShellLine
+from tailhook.machines.gate import MAX_STEPS
 from tailhook.machines.shell import Budget
 
 # In each line, `false` fails.

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from support.steps import counted_lines
 
 from tailhook.machines import commands, exits, shell, shell_tree
-from tailhook.machines.commands import MAX_COMMAND_CHARS, MAX_STEPS, WRAPPERS, parse_command
+from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS
 from tailhook.machines.exits import ABSENT, ShellLine
+from tailhook.machines.gate import MAX_STEPS
 from tailhook.machines.shell import MAX_NESTING, Budget, ShellReader, SimpleCommand
+from tailhook.machines.wanted_command import parse_command
 
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [

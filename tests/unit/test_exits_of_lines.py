@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.shell_lines import BashOracle, make_line
 
-from tailhook.machines.commands import MAX_STEPS
 from tailhook.machines.exits import ShellLine
+from tailhook.machines.gate import MAX_STEPS
 from tailhook.machines.shell import Budget
 
 
@@ -21,7 +21,8 @@ def outcome_of(line, wanted="pytest"):
 
 @pytest.mark.parametrize(
     "line",
-    ["pytest", "pytest && echo ok", "cd x && pytest", "pytest -q 2>&1", "timeout 60 pytest", "(pytest)", "{ pytest; }",
+    ["cd x && set -o pipefail && pytest | tail",
+     "pytest", "pytest && echo ok", "cd x && pytest", "pytest -q 2>&1", "timeout 60 pytest", "(pytest)", "{ pytest; }",
      "set -o pipefail; pytest | tail", "set -euo pipefail\npytest | tee log\necho done", "x=$(pytest)",
      "git status; pytest", "pytest > log 2>&1", "(cd a; pytest) > log", "bash -c pytest",
      "bash -ec 'pytest; echo done'", "ls | xargs pytest", "bash -o pipefail -c 'pytest | tail'", "pytest || exit 1",
@@ -44,6 +45,8 @@ HIDDEN = {
     "bash -c 'pytest | tail'": "its exit code is that of `tail`, behind a pipe",
     "x=$(pytest | tail)": "its exit code is that of `tail`, behind a pipe",
     "set -o pipefail; set +o pipefail; pytest | tail": "its exit code is that of `tail`, behind a pipe",
+    "cd x && set -o pipefail; pytest | tail": "its exit code is that of `tail`, behind a pipe",
+    "if cd x; then set -o pipefail; fi; pytest | tail": "its exit code is that of `tail`, behind a pipe",
     "pytest || true": "its exit code is that of `true`",
     "pytest || echo failed": "its exit code is that of `echo`",
     "pytest && echo ok || echo failed": "its exit code is that of `echo`",

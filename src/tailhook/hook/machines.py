@@ -52,7 +52,7 @@ MACHINES: "dict[str, Machine]" = {
         "marker_files": (),
         "marker_setting": "rules",
         "keys": {"rules": "objects"},
-        "parts": ("shell", "shell_tree", "commands", "exits"),
+        "parts": ("shell", "wanted_command"),
     },
     "plates": {
         "reports": True,

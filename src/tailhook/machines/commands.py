@@ -3,7 +3,6 @@
 Pure. What cannot be taken apart counts as a run if the program's name occurs in it.
 """
 
-from tailhook.machines import is_visible
 from tailhook.machines.shell import (
     LETTERS,
     TEXT_COST,
@@ -11,10 +10,10 @@ from tailhook.machines.shell import (
     WORD_LETTERS,
     Budget,
     ShellReader,
-    SimpleCommand,
     is_assignment,
 )
 from tailhook.machines.shell_tree import Unclear, tree_of
+from tailhook.machines.wanted_command import base_name, contains_name, is_python, program_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +22,11 @@ if TYPE_CHECKING:
     from tailhook.machines.shell_tree import Node
 
 MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
-MAX_STEPS = 80_000  # to take commands apart for one stop; 20 ms at most
 LOOK_COST = 20  # of looking at a simple command, in steps
-MAX_WANTED_CHARS = 200  # of a command to look for
 MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
 MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
-NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
 SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
 INTERPRETERS = (*SHELLS, ".", "bun", "deno", "node", "perl", "php", "ruby", "source")  # that run a script
-QUOTING = str.maketrans("", "", "\\'\"")
 
 # Programs that run a command: how many arguments of their own come before it, the options whose value is the next
 # word, and the options with which they run nothing.
@@ -182,43 +177,6 @@ MAKES = ("gmake", "make")  # whose arguments are targets in any order
 MAKE_DRY_OPTIONS = "-n -q -t --dry-run --just-print --question --recon --touch"
 
 
-def parse_command(text: str) -> list[str]:
-    """Return the words of a text that is one simple command, which `runs` looks for.
-
-    Raises ValueError with the reason if it is anything else, or longer than MAX_WANTED_CHARS.
-
-    >>> parse_command("npm run 'unit tests'")
-    ['npm', 'run', 'unit tests']
-    """
-    if len(text) > MAX_WANTED_CHARS:
-        raise ValueError(f"the command is longer than {MAX_WANTED_CHARS} characters")
-    if not all(map(is_visible, text)):
-        raise ValueError("the command has control characters or more than one line")
-    reader = ShellReader(text, Budget(MAX_WANTED_CHARS))
-    reader.read()
-    command = reader.tokens[0] if len(reader.tokens) == 1 else None
-    words = command.words if isinstance(command, SimpleCommand) else []
-    is_plain = reader.is_plain and not reader.is_unknown and not any(UNKNOWN in word for word in words)
-    if not words or not is_plain or "`" in text:
-        raise ValueError("it is not one simple command: no ; & | < > ( ) $ ` # or keywords of the shell outside quotes")
-    if not words[0] or words[0] in NOT_PROGRAMS or is_assignment(words[0]):
-        raise ValueError("the command does not begin with a program")
-    return words
-
-
-def program_name(program: str) -> str:
-    """Return what every command that runs a program has in it, apart from quotes: Python's version may differ."""
-    name = base_name(program)
-    return "py" if is_python(name) else name
-
-
-def contains_name(line: str, name: str) -> bool:
-    """Return whether a line has a program's name in it, quotes left out. It is much faster than `runs`."""
-    if name in line:
-        return True
-    return ("\\" in line or "'" in line or '"' in line) and name in line.replace("\\\n", "").translate(QUOTING)
-
-
 def take_apart(text: str, budget: Budget) -> "Node":
     """Return the tree of a shell text. Raises Unclear if it cannot be taken apart or takes too many steps."""
     reader = ShellReader(text, budget)
@@ -349,11 +307,6 @@ def is_program(word: str, wanted: str) -> bool:
     return name == wanted or (is_python(name) and is_python(wanted))
 
 
-def base_name(path: str) -> str:
-    """Return what is after the last slash."""
-    return path.rpartition("/")[2]
-
-
 def path_of(word: str) -> str:
     """Return a word without "./" in front of it and without a slash at its end."""
     end = len(word) - (len(word) > 1 and word.endswith("/"))
@@ -361,12 +314,6 @@ def path_of(word: str) -> str:
     while word.startswith("./", at, end):
         at += 2
     return word[at:end]
-
-
-def is_python(name: str) -> bool:
-    """Return whether a program is a Python interpreter: python, python3.14, pypy3."""
-    version = name.removeprefix("python").removeprefix("pypy")
-    return name == "py" or (name[:2] == "py" and not version.strip("0123456789."))
 
 
 # ---- commands in the arguments of others --------------------------------------

@@ -4,9 +4,10 @@ Pure. Goes through a line with everything that can happen in it: each command su
 a successful run if in every case in which it exits with 0 the command ran, and never failed.
 """
 
-from tailhook.machines.commands import WantedCommand, begins_with, contains_name, find_run, program_name, take_apart
+from tailhook.machines.commands import WantedCommand, begins_with, find_run, take_apart
 from tailhook.machines.shell import STATUS, UNKNOWN, SimpleCommand, is_assignment
 from tailhook.machines.shell_tree import Node, Unclear, tree_of
+from tailhook.machines.wanted_command import contains_name, program_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +169,11 @@ class Shell:
         if kind == "()":
             self.functions[tree.name] = parts[0]
             return ended_with(states, (0,))
-        return {"if": self.run_if, "for": self.run_for, "case": self.run_case}.get(kind, self.run_while)(tree, states)
+        options = self.exits_on_error, self.counts_pipes
+        run_compound = {"if": self.run_if, "for": self.run_for, "case": self.run_case}.get(kind, self.run_while)
+        found = run_compound(tree, states)
+        self.keep_options(options)
+        return found
 
     def after_error(self, states: "States") -> "States":
         """Return what goes on behind a command: with errexit, a shell ends when one fails."""
@@ -187,6 +192,7 @@ class Shell:
     def run_and_or(self, node: Node, states: "States") -> "States":
         """Return what can be so behind commands with && or || between them."""
         found = self.run_tested(node.parts[0], states)
+        options = self.exits_on_error, self.counts_pipes
         for at, operator in enumerate(node.operators, 1):
             right = node.parts[at]
             goes_on = 0 if operator == "&&" else 1
@@ -204,7 +210,13 @@ class Shell:
             if operator == "||":
                 ran = merged({(code, min(run, FAILED), saved): before for (code, run, saved), before in ran.items()})
             found = merged({state: why for state, why in found.items() if state[0] != goes_on}, ran)
+        self.keep_options(options)
         return found
+
+    def keep_options(self, before: tuple[bool, bool]) -> None:
+        """Set the options behind commands that need not have run: one that was not set before may not be set now."""
+        self.exits_on_error = self.exits_on_error and before[0]
+        self.counts_pipes = self.counts_pipes and before[1]
 
     def run_pipeline(self, parts: "Sequence[Tree]", states: "States") -> "States":
         """Return what can be so behind a pipeline, whose commands run in shells of their own."""

@@ -4,16 +4,17 @@
 Pure: the rules and what happened in the session in; verdict out. `tailhook.hook.gate` reads the transcript.
 """
 
-from tailhook._core import fingerprint
+from tailhook._core import fingerprint, preload
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.commands import MAX_STEPS, parse_command
-from tailhook.machines.exits import ABSENT, BEHIND_PIPE, RUN, ShellLine
 from tailhook.machines.shell import Budget
+from tailhook.machines.wanted_command import parse_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
     from typing import Any
+
+    from tailhook.machines.exits import ShellLine
 
 MAX_RULES = 50  # more are left out
 MAX_PATTERNS = 100  # of a rule, after its braces are expanded
@@ -22,6 +23,7 @@ MAX_PATTERNS_COST = 1 << 15  # of the patterns of all rules, in characters: as w
 PATTERN_COST = 30  # of one pattern, in characters that are read in the same time
 MAX_COMPARED = 1 << 15  # letters of patterns that are compared with paths for one stop, or steps as costly
 MAX_NAMED = 5  # rules that a reason names
+MAX_STEPS = 80_000  # to take shell lines apart for one stop; 20 ms at most
 MAX_SHELL_LINE_CHARS = 300  # of a shell line in a reason
 
 
@@ -222,7 +224,7 @@ class Unchecked:
         said = f"- `{command}`: {clip_field(self.edit.path)} was edited after its last successful run."
         if not self.line:
             return said
-        clean = " or with `set -o pipefail`" if self.why.endswith(BEHIND_PIPE) else ""
+        clean = " or with `set -o pipefail`" if self.why.endswith("behind a pipe") else ""
         line, why = clip_field(self.line, MAX_SHELL_LINE_CHARS), clip_field(self.why, MAX_SHELL_LINE_CHARS)
         return f"{said} The line `{line}` does not count, as {why}: run `{command}` by itself{clean}."
 
@@ -239,12 +241,12 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list
             decided = [rule for rule in waiting if rule.concerns(happening, compared)]
             missing += [Unchecked(rule, happening, *hidden.get(rule, ("", ""))) for rule in decided]
         else:
-            line, decided = ShellLine(happening, budget), []
+            line, decided = shell_line(happening, budget), []
             for rule in waiting:
                 outcome, why = line.outcome_of(rule.ran)
-                if outcome == RUN:
+                if outcome == "run":
                     decided.append(rule)
-                elif outcome != ABSENT:
+                elif outcome == "hidden":
                     hidden.setdefault(rule, (happening, why))
         if decided:
             waiting = [rule for rule in waiting if rule not in decided]
@@ -252,6 +254,14 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list
                 break
             quick = QuickLook(waiting)
     return missing
+
+
+def shell_line(text: str, budget: Budget) -> "ShellLine":
+    """Return a shell line. Imports what takes it apart, which most stops do not need."""
+    preload("machines.shell_tree", "machines.commands", "machines.exits")
+    from tailhook.machines.exits import ShellLine
+
+    return ShellLine(text, budget)
 
 
 def parse_rules(values: "Sequence[Mapping[str, Any]]") -> list[Rule]:
