@@ -7,7 +7,7 @@ import pytest
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import host_payloads
-from support.host import Project
+from support.host import Project, tailhook
 from support.oracles.scan import COLUMNS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
@@ -244,3 +244,21 @@ def test_what_was_decided_is_said_once_a_session(host):
         host.run(model)
     assert ["items should be saved" in one.said for one in model.requests] == [False, False, True]
     assert "[DECISION] We decided to use SQLite" in model.requests[2].said
+
+
+@pytest.mark.parametrize(
+    ("settings", "runs"),
+    [
+        ("hooks = false", False),
+        ("codex_hooks = false", False),
+        ("hooks = true\ncodex_hooks = false", True),
+    ],
+)
+def test_the_doctor_knows_the_feature_that_switches_the_hooks_of_codex_off(codex, settings, runs):
+    codex.settings = f"[features]\n{settings}\n"
+    codex.install()
+    with codex.model("Hm.") as model:
+        codex.run(model)
+    assert codex.payloads.exists() == runs
+    done = tailhook("doctor", env=codex.env, cwd=codex.project)
+    assert ("the feature hooks is false, so the host runs no hook" in done.stdout) == (not runs)
