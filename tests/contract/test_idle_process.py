@@ -346,3 +346,19 @@ def test_after_a_compaction_a_disabled_machine_reports_nothing(project):
 def test_no_other_start_of_a_session_gets_anything(project, fields):
     project.tailhook("loop", "start", "Make it so.", CLAUDE_CODE_SESSION_ID="mine")
     assert project.stop(hook_event_name="SessionStart", **fields).allowed
+
+
+def test_the_fallback_file_goes_if_the_stores_loop_was_aborted(project):
+    file = project.folder / ".claude/idle-loop.local.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 50\n---\nx\n")
+    project.loop(event="ABORT")
+    assert project.stop("Hm.").allowed
+    assert not file.exists()
+
+
+def test_a_loop_never_becomes_stale_if_stale_after_is_0(project):
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude/tailhook.json").write_text('{"idle": {"stale_after": 0}}')
+    project.loop(age=10**8)
+    assert project.stop("Hm.").exit_code == 2

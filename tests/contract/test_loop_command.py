@@ -560,9 +560,94 @@ def test_a_wrong_command_is_a_usage_error(project):
 
 
 def test_status_of_a_finished_loop_shows_how_it_ended(project, loop):
-    project.loop()
+    project.loop(frame(iter=3, session_id="mine"))
     project.stop("<loop-done>STUCK</loop-done>")
     facts = json.loads(loop("status", "--json").stdout)
     assert (facts["state"]["event"], facts["state"]["reason"]) == ("DONE", "STUCK")
     assert facts["verdict"]["decision"] == "allow"
-    assert loop("status").stdout == "No loop is running in this project.\n"
+    ended = f"The last one ended: STUCK, at iteration 3, at {facts['state']['updated_at']}, session mine."
+    assert loop("status").stdout == f"No loop is running in this project.\n{ended}\n"
+    assert facts["ended"] == {
+        "reason": "STUCK",
+        "iteration": 3,
+        "at": facts["state"]["updated_at"],
+        "session_id": "mine",
+    }
+
+
+def test_status_after_a_cancel_shows_how_the_loop_ended(project, loop):
+    project.loop(frame(iter=2))
+    assert loop("cancel").returncode == 0
+    assert "The last one ended: USER_CANCELLED, at iteration 2, at 20" in loop("status").stdout
+
+
+# ---- wherever the agent stands -----------------------------------------------
+
+
+@pytest.fixture
+def places(project, tmp_path):
+    """Return folders around and beside a project with a loop in which its agent may stand."""
+    main, tree, module = project.folder, tmp_path / "tree", project.folder / "module"
+    (main / ".git").rmdir()
+    git(main, "init")
+    git(main, "commit", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-b", "other", str(tree))
+    git(main, "-c", "protocol.file.allow=always", "submodule", "add", str(tree), "module")
+    nested = main / "nested"
+    nested.mkdir()
+    git(nested, "init")
+    done = main / "done"
+    done.mkdir()
+    jwz.post(done, json.dumps({**looping(), "event": "DONE", "stack": []}))
+    return {"nested": nested, "worktree": tree, "submodule": module, "a nearer loop that ended": done}
+
+
+PLACES = ("nested", "worktree", "submodule", "a nearer loop that ended")
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.parametrize("place", PLACES)
+def test_status_adopt_and_cancel_find_the_loop_from_wherever_the_agent_stands(project, places, group, place):
+    root = project.folder
+    if group == "ralph":
+        project.ralph()
+    else:
+        project.loop()
+
+    def run(action):
+        return tailhook(group, action, env=project.env, cwd=places[place])
+
+    named = "" if place == "a nearer loop that ended" else f" It is in {root}."  # that folder is in the project itself
+    assert f"loop is running in {root}/." in run("status").stdout
+    assert f"that stops.{named}\n" in run("adopt").stdout
+    project.env["CLAUDE_PROJECT_DIR"] = str(root)  # as the host starts the hook
+    assert not project.stop("Hm.").allowed
+    del project.env["CLAUDE_PROJECT_DIR"]
+    cancelled = run("cancel").stdout
+    assert " was cancelled at iteration " in cancelled
+    assert cancelled.endswith(f".{named}\n")
+    assert project.stop("Hm.").allowed
+    assert run("cancel").returncode == 1
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_the_commands_in_a_main_worktree_find_the_loop_of_a_linked_one(project, places, group):
+    start = tailhook(group, "start", "Go.", env=project.env, cwd=places["worktree"])
+    assert start.returncode == 0, start.stderr
+    done = project.as_agent(group, "cancel")
+    assert f"It is in {places['worktree']}." in done.stdout
+
+
+def test_each_worktree_may_have_its_own_loop(project, places, loop):
+    assert loop("start", "Go.", session="mine").returncode == 0
+    other = {**project.env, "CLAUDE_CODE_SESSION_ID": "other"}
+    assert tailhook("loop", "start", "Go.", env=other, cwd=places["worktree"]).returncode == 0
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_first(project, places, group):
+    assert project.as_agent(group, "start", "Go.", session="mine").returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    done = tailhook(group, "start", "Go.", env=mine, cwd=places["nested"])
+    assert done.returncode == 1
+    assert f"{project.folder}/" in done.stderr

@@ -199,3 +199,11 @@ def test_the_start_that_a_slash_command_shows_works(project, command, scripts, n
     status = project.tailhook(name, "status").stdout
     assert "20" in status
     assert name == "ralph" or 'Don\'t `touch` "$HOME".' in status
+
+
+def test_the_skill_that_memorys_report_names_is_in_the_plugin():
+    (name,) = re.findall(r"Use the (\S+) skill", (ROOT / "src/tailhook/machines/memory.py").read_text())
+    head, about, body = (PLUGIN / "skills" / name / "SKILL.md").read_text().split("---\n", 2)
+    assert head == ""
+    assert about.startswith(f"name: {name}\ndescription: ")
+    assert "you may stop" in body

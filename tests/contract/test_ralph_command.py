@@ -191,3 +191,25 @@ def test_a_promise_that_the_state_file_cannot_keep_is_refused(project):
     assert (done.returncode, done.stdout) == (2, "")
     assert "the promise is too long" in done.stderr
     assert not (project.folder / ".claude").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "values", "reason"),
+    [
+        ("<promise>TESTS GREEN</promise>", {}, "COMPLETE"),
+        ("Hm.", {"max_iterations": 4}, "MAX_ITERATIONS"),
+        ("Hm.", {"iteration": "x"}, "CORRUPTED"),
+        (None, {}, "USER_CANCELLED"),
+    ],
+)
+def test_status_shows_how_the_last_loop_ended(project, ralph, said, values, reason):
+    values = {"iteration": 4, "session_id": "mine", **values}
+    project.ralph(**values)
+    assert (project.stop(said).allowed if said else ralph("cancel").returncode == 0) is True
+    at = f"The last one ended: {reason}, at iteration {values['iteration']}, at 20"
+    shown = ralph("status").stdout
+    assert shown.startswith("No ralph loop is running in this project.\n")
+    assert at in shown
+    assert shown.endswith(", session mine.\n")
+    ended = json.loads(ralph("status", "--json").stdout)["ended"]
+    assert (ended["reason"], ended["session_id"]) == (reason, "mine")

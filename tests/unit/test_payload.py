@@ -161,6 +161,7 @@ def test_a_running_task_that_wakes_the_agent_pauses_it(kind):
     assert is_paused({"background_tasks": [{"type": "shell"}, {"type": kind, "status": "running"}]})
     assert is_paused({"background_tasks": [{"type": kind}]})
     assert is_paused({"background_tasks": [{"type": kind, "status": None}]})
+    assert is_paused({"background_tasks": [{"type": kind, "status": "pending"}]})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import fingerprint, iso_time
+from tailhook._core import fingerprint, iso_time, reverse_lines
+from tailhook.cli.loop_folders import find_first_live, folder_of_loop, name_elsewhere
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -18,7 +19,7 @@ from tailhook.cli.output import (
     positive,
     print_facts,
 )
-from tailhook.cli.session import add_actions, add_prompt, format_next_stop, prompt_argument, report_driver
+from tailhook.cli.session import add_actions, add_prompt, format_end, format_next_stop, prompt_argument, report_driver
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -29,9 +30,10 @@ from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
-from tailhook.stores.jwz import Store
+from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, Store, parse_jwz_record
 from tailhook.stores.loop import JwzLoop
 
+MAX_SEARCHED_BYTES = 16 << 20  # of a store, from its end, in which the last frame of a loop is looked for
 PROMPT_DAYS = 30
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
@@ -82,8 +84,8 @@ def start_loop(arguments: argparse.Namespace) -> None:
     """
     goal = read_goal(arguments)
     now = time.time()
-    loop = loops.find_loop(project_folders({}))
-    file = loop if isinstance(loop, FileLoop) and idle.is_live(loop.state, now, project_stale_after()) else None
+    loop = find_replaced_loop(now)
+    file = loop if isinstance(loop, FileLoop) and is_loop_live(loop, now) else None
     if file and not arguments.replace:
         raise CommandError(
             f"{file.path}: a loop is running already. End it with `tailhook loop cancel`, or use --replace."
@@ -116,6 +118,23 @@ def start_loop(arguments: argparse.Namespace) -> None:
     report_driver("idle", frame["max"])
 
 
+def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:
+    """Return the loop that a new one would replace: the one in the hook's folders, or this session's elsewhere."""
+    loop, session = loops.find_loop(project_folders({})), current_session()
+    if not session or (loop is not None and is_loop_live(loop, now)):
+        return loop
+
+    def is_own(loop: JwzLoop | FileLoop) -> bool:
+        state = loop.state
+        return (
+            isinstance(state, dict)
+            and is_loop_live(loop, now)
+            and session in (state.get("session_id"), idle.top_frame(state.get("stack")).get("session_id"))
+        )
+
+    return find_first_live(loops.find_loop, is_own)
+
+
 def read_goal(arguments: argparse.Namespace) -> str:
     """Return the prompt. Raises UsageError if it is missing and the loop has neither an issue nor a filter."""
     goal = prompt_argument(arguments)
@@ -130,7 +149,7 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     Only under the lock. Raises CommandError if a loop runs and no argument decides what happens to it.
     """
     state = loop.state
-    if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
+    if not isinstance(state, dict) or not is_loop_live(loop, now):
         if arguments.push:
             raise CommandError("no loop is running, so nothing can be nested in it. Start one without --push.")
         return None
@@ -222,11 +241,9 @@ def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:
 def print_loop_status(arguments: argparse.Namespace) -> None:
     """Print the state, its age, and what the next stop would get."""
     now = time.time()
-    loop = loops.find_loop(project_folders({}))
+    loop = find_command_loop(now)
     state = loop.state if loop else None
-    verdict = (
-        idle.decide(state, command_facts(state), now, project_stale_after()) if loop else Verdict("allow", NO_LOOP)
-    )
+    verdict = idle.decide(state, command_facts(state), now, stale_after_of(loop)) if loop else Verdict("allow", NO_LOOP)
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     facts = {
         "path": loop.path if loop else None,
@@ -234,9 +251,12 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         "age": age,
         "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
     }
-    why = "" if verdict.why == NO_LOOP else f" Last state: {verdict.why}."
+    why = "" if verdict.why in (NO_LOOP, idle.ABORTED) else f" Last state: {verdict.why}."
     lines = [f"No loop is running in this project.{why}"]
-    if loop and isinstance(state, dict) and idle.is_live(state, now, project_stale_after()):
+    if loop and (ended := last_end(loop)):
+        facts["ended"] = ended
+        lines.append(format_end(ended))
+    if loop and isinstance(state, dict) and is_loop_live(loop, now):
         top = idle.top_frame(state["stack"])
         owner, depth = top.get("session_id", "any"), len(state["stack"])
         nested = f" Nested loops: {depth}; this is the innermost one." if depth > 1 else ""
@@ -247,6 +267,35 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
     print_facts(arguments, facts, *lines)
+
+
+def last_end(loop: JwzLoop | FileLoop) -> dict[str, Any] | None:
+    """Return how the loop in a store ended: reason, iteration, time and session; None if it has not ended."""
+    state = loop.state
+    if not isinstance(loop, JwzLoop) or not isinstance(state, dict) or state.get("event") not in ("DONE", "ABORT"):
+        return None
+    top = idle.top_frame(last_frames(f"{loop.path}/{MESSAGES_FILE}", state.get("run_id")))
+    return {
+        "reason": state.get("reason"),
+        "iteration": top.get("iter"),
+        "at": state.get("updated_at"),
+        "session_id": top.get("session_id"),
+    }
+
+
+def last_frames(path: str, run_id: object) -> object:
+    """Return the newest stack of a run that has a frame, from a store's file; None if it is not found near the end.
+
+    A state that ended has no frame: the message before it has the last one.
+    """
+    with Path(path).open("rb") as lines:
+        start = max(0, lines.seek(0, os.SEEK_END) - MAX_SEARCHED_BYTES)
+        for _, line in reverse_lines(lines, start, None, MAX_LINE_BYTES, b"stack"):
+            body = parse_jwz_record(line).get("body")
+            state = loops.parse_body(body) if isinstance(body, str) else None
+            if isinstance(state, dict) and state.get("stack") and state.get("run_id") == run_id:
+                return state["stack"]
+    return None
 
 
 def command_facts(state: object) -> idle.Facts:
@@ -274,7 +323,11 @@ def adopt_loop(arguments: argparse.Namespace) -> None:
             adopted["session_id"] = owner
         loop.save(adopted, now)
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    print_facts(arguments, {"path": loop.path, "session_id": owner}, f"The loop now belongs to {whose}.")
+    print_facts(
+        arguments,
+        {"path": loop.path, "session_id": owner},
+        f"The loop now belongs to {whose}.{name_elsewhere(loop.path)}",
+    )
 
 
 def cancel_loop(arguments: argparse.Namespace) -> None:
@@ -284,7 +337,12 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
     state = end(loop, "USER_CANCELLED", now)
     top = idle.top_frame(state["stack"])
     facts = {"path": loop.path, "iteration": top.get("iter"), "max": top.get("max")}
-    print_facts(arguments, facts, f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.")
+    where = name_elsewhere(loop.path)
+    print_facts(
+        arguments,
+        facts,
+        f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.{where}",
+    )
 
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
@@ -298,7 +356,7 @@ def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
 
 def find_live_loop(now: float) -> JwzLoop | FileLoop:
     """Return this project's live loop. Raises CommandError if there is none."""
-    loop = loops.find_loop(project_folders({}))
+    loop = find_command_loop(now)
     if loop is None:
         raise CommandError("no loop is running in this project")
     live(loop, now)
@@ -308,11 +366,25 @@ def find_live_loop(now: float) -> JwzLoop | FileLoop:
 def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     """Return the state of a live loop. Raises CommandError if it is not live."""
     state = loop.state
-    if not isinstance(state, dict) or not idle.is_live(state, now, project_stale_after()):
+    if not isinstance(state, dict) or not is_loop_live(loop, now):
         raise CommandError(f"{plain(loop.path)}: no loop is running in this project")
     return state
 
 
-def project_stale_after() -> float:
-    """Return the seconds after which a loop of this project counts as abandoned."""
-    return idle_hook.stale_after(load_config(project_root({})))
+def find_command_loop(now: float) -> JwzLoop | FileLoop | None:
+    """Return the loop that a command is about: the first live one, otherwise the one that the hook would find."""
+
+    def runs(loop: JwzLoop | FileLoop) -> bool:
+        return is_loop_live(loop, now)
+
+    return find_first_live(loops.find_loop, runs)
+
+
+def is_loop_live(loop: JwzLoop | FileLoop, now: float) -> bool:
+    """Return whether a loop runs, of any session."""
+    return idle.is_live(loop.state, now, stale_after_of(loop))
+
+
+def stale_after_of(loop: JwzLoop | FileLoop) -> float:
+    """Return the seconds after which a loop counts as abandoned in its project."""
+    return idle_hook.stale_after(load_config(folder_of_loop(loop.path)))

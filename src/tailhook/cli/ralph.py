@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 from tailhook._core import iso_time
+from tailhook.cli.loop_folders import find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, report_driver
+from tailhook.cli.session import add_actions, add_prompt, format_end, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
@@ -76,7 +77,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         FrontMatter(text)
     except OSError:
         raise UsageError("the promise is too long to be kept in the state file. Choose a shorter text.") from None
-    found = store.find_ralph(project_folders({}))
+    found = find_replaced_ralph()
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
@@ -124,7 +125,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 def refuse_live(force: bool) -> None:
     """Raise CommandError if a loop runs and is not to be ended. Only under the lock."""
-    loop = store.find_ralph(project_folders({}))
+    loop = find_replaced_ralph()
     state = loop.state if loop else None
     if loop and state and ralph.is_live(state) and not force:
         count = ralph.parse_count(state, "iteration")
@@ -134,12 +135,27 @@ def refuse_live(force: bool) -> None:
         )
 
 
+def find_replaced_ralph() -> store.RalphFile | None:
+    """Return the loop that a new one would replace: the one in the hook's folders, or this session's elsewhere."""
+    loop, session = store.find_ralph(project_folders({})), current_session()
+    if not session or loop is not None:
+        return loop
+    return find_first_live(
+        store.find_ralph, lambda loop: is_ralph_live(loop) and (loop.state or {}).get("session_id") == session
+    )
+
+
 # ---- status, adopt, cancel ---------------------------------------------------
+
+
+def is_ralph_live(loop: store.RalphFile) -> bool:
+    """Return whether a loop runs, of any session."""
+    return ralph.is_live(loop.state)
 
 
 def print_ralph_status(arguments: argparse.Namespace) -> None:
     """Print the state file's values, and the prompt."""
-    loop = store.find_ralph(project_folders({}))
+    loop = find_first_live(store.find_ralph, is_ralph_live)
     state = loop.state if loop else None
     active = ralph.is_live(state)
     facts = {
@@ -150,6 +166,9 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     }
     if loop is None:
         lines = ["No ralph loop is running in this project."]
+        if ended := next(filter(None, map(store.read_end, project_folders({}))), None):
+            facts["ended"] = ended
+            lines.append(format_end(ended))
     elif state is None:
         lines = [f"{plain(loop.path)} has no front matter; the next stop removes it."]
     else:
@@ -172,7 +191,11 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
             raise CommandError("no ralph loop is running in this project")
         loop.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
-    print_facts(arguments, {"path": loop.path, "session_id": owner}, f"The ralph loop now belongs to {whose}.")
+    print_facts(
+        arguments,
+        {"path": loop.path, "session_id": owner},
+        f"The ralph loop now belongs to {whose}.{name_elsewhere(loop.path)}",
+    )
 
 
 def cancel_ralph(arguments: argparse.Namespace) -> None:
@@ -182,17 +205,19 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         loop.reload()
         state = loop.state
         loop.remove()
+        loop.keep_end("USER_CANCELLED", time.time())
     count = ralph.parse_count(state, "iteration") if state else None
     print_facts(
         arguments,
         {"path": loop.path, "iteration": count},
-        f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}.",
+        f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}."
+        f"{name_elsewhere(loop.path)}",
     )
 
 
 def find_live_ralph() -> store.RalphFile:
     """Return this project's state file. Raises CommandError if there is none."""
-    loop = store.find_ralph(project_folders({}))
+    loop = find_first_live(store.find_ralph, is_ralph_live)
     if loop is None:
         raise CommandError("no ralph loop is running in this project")
     return loop

@@ -5,8 +5,9 @@ from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
-from tailhook.stores.loop import find_loop
+from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
 
+NEVER_S = float("inf")
 FIRST_READ_TIMEOUT_S = 3.0  # for a large store that was not read before
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
     from tailhook.machines import Verdict
     from tailhook.stores.fallback import FileLoop
-    from tailhook.stores.loop import JwzLoop
 
 
 def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
@@ -35,7 +35,10 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
         if verdict.change is not None:
             loop.save(verdict.change, event.now)
 
-    return decide_and_save(loop, lambda: decide_loop(event, loop), save)
+    verdict = decide_and_save(loop, lambda: decide_loop(event, loop), save)
+    if isinstance(loop, JwzLoop) and isinstance(loop.state, dict) and loop.state.get("event") == "ABORT":
+        remove_fallback(event.folders)
+    return verdict
 
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
@@ -71,8 +74,8 @@ def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = lambda: 
 
 
 def stale_after(config: "Config") -> float:
-    """Return the seconds after which a loop counts as abandoned."""
-    return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER_S))
+    """Return the seconds after which a loop counts as abandoned; 0 in the configuration is never."""
+    return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER_S)) or NEVER_S
 
 
 def repeat(event: "HookEvent") -> str:

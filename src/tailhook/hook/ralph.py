@@ -29,20 +29,24 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     verdict = decide_and_save(
         loop,
         lambda: None if loop.gone else decide_ralph(event, loop),
-        lambda verdict: save(loop, verdict),
+        lambda verdict: save(loop, verdict, event.now),
     )
     if verdict is not None:
         loop.log("\t".join((iso_time(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
     return verdict
 
 
-def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
-    """Rewrite or remove the state file; if it cannot be removed, make the verdict a failure. Raises OSError."""
+def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> None:
+    """Rewrite the state file, or remove it and keep how the loop ended. Raises OSError.
+
+    If the file cannot be removed, make the verdict a failure.
+    """
     if verdict.change:
         loop.write(verdict.change)
         return
     try:
         loop.remove()
+        loop.keep_end(ralph.end_reason(verdict.why), now)
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:
         verdict.outcome, verdict.ended = "fail", False

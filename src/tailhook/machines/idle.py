@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
@@ -81,7 +82,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if event == "ABORT":
         if frames:
             return Verdict("allow", "aborted before; its frames are cleared", ended_state(state, "ABORT", now))
-        return Verdict("allow", "aborted before")
+        return Verdict("allow", ABORTED)
     if not frames or event == "DONE":
         return Verdict("allow", "no loop")
     if event not in ("STATE", None):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
+ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"  # why a loop ended
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = (
     8000  # characters of the prompt that are repeated after a compaction; hosts cut what is over 10,000
@@ -69,7 +70,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return Verdict("allow", "another session's loop")
     claimed = {"session_id": facts.session_id} if state.get("session_id") == "claim" else {}
     if 0 < limit <= count:
-        return ended(f"the limit of {limit} iterations is reached")
+        return ended(f"{LIMIT_REACHED} {limit} iterations is reached")
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed or None)
     if problem := facts.problem():
@@ -77,7 +78,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     promise = promise_of(state)
     own_line = (state.get("promise_own_line") or "").lower() == "true"
     if promise and promise in map(normalize_space, facts.promises(own_line)):
-        return ended(f"the promise is kept: {clip_field(promise)}")
+        return ended(f"{PROMISE_KEPT}: {clip_field(promise)}")
     if not prompt:
         return ended("the prompt is empty")
     return Verdict(
@@ -91,7 +92,15 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
 
 def ended(why: str) -> "Verdict[Values]":
     """Return the verdict that ends a loop: its file is removed, and the person is notified."""
-    return Verdict("allow", f"the ralph loop ended: {why}", {}, ended=True)
+    return Verdict("allow", f"{ENDED}{why}", {}, ended=True)
+
+
+def end_reason(why: str) -> str:
+    """Return the reason that is kept of a loop's end.  why: that of the verdict."""
+    why = why.removeprefix(ENDED)
+    if why.startswith(PROMISE_KEPT):
+        return "COMPLETE"
+    return "MAX_ITERATIONS" if why.startswith(LIMIT_REACHED) else "CORRUPTED"
 
 
 def is_inactive(state: "Mapping[str, str | None]") -> bool:

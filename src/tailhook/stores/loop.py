@@ -112,6 +112,20 @@ def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoo
     return None
 
 
+def remove_fallback(folders: "Iterable[str]") -> None:
+    """Remove the fallback files of an aborted loop, each under its lock. One that cannot be removed stays."""
+    for folder in folders:
+        try:
+            posix.lstat(f"{folder}/.claude/{FALLBACK_FILE}")
+            from tailhook.stores.fallback import FileLoop
+
+            file = FileLoop(folder)
+            with file.lock():
+                file.remove()
+        except OSError:
+            continue
+
+
 def prompt_folder() -> str:
     """Return the folder in which the prompts of loops are kept."""
     return f"{state_folder_path()}/prompts"

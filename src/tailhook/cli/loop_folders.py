@@ -1,0 +1,134 @@
+"""The folders in which the commands look for a loop: wherever the agent stands, they find what its hook finds."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tailhook.hook.answer import plain
+from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
+from tailhook.hook.plates import read_git_file
+
+LoopT = TypeVar("LoopT")
+
+MAX_WORKTREES = 1000  # of a repository that are looked at
+
+
+def loop_folders() -> Iterator[str]:
+    """Yield the folders in which a loop is looked for, in order, each once.
+
+    First those in which a hook of the agent's folder looks; then the main worktree or the superproject of its
+    repository, and its linked worktrees; then the folders around them, up to the home folder. (A host starts its hooks
+    in the project's folder. The agent may have gone to a repository in it, and its shell need not know the project.)
+    """
+    seen: set[str] = set()
+    here = working_folder({})
+    top = next((folder for folder in walk_up(here) if exists(f"{folder}/.git")), here)
+    for folder in (*project_folders({}), *relatives_of(top), *folders_up_to_home(here)):
+        if folder not in seen:
+            seen.add(folder)
+            yield folder
+
+
+def folders_up_to_home(folder: str) -> Iterator[str]:
+    """Yield a folder and its parents up to the home folder; outside of the home folder, only those of the same user."""
+    home = folder_of(b"HOME")
+    is_inside = f"{folder}/".startswith(f"{home}/")
+    for parent in walk_up(folder):
+        if not is_inside and not is_own(parent):
+            return
+        yield parent
+        if parent == home:
+            return
+
+
+def is_own(folder: str) -> bool:
+    """Return whether a folder belongs to this user: another user's must not decide what a command finds."""
+    try:
+        return Path(folder).stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
+def relatives_of(top: str) -> Iterator[str]:
+    """Yield the main worktree or the superproject of a repository, and then its linked worktrees.
+
+    top: the folder that holds `.git`.
+    """
+    git = git_folder(f"{top}/.git")
+    while git:
+        common = common_folder(git)
+        outer, _, inner = common.partition("/.git/modules/")
+        main = outer if inner else common.removesuffix("/.git")
+        if main != top and exists(f"{main}/.git"):
+            yield main
+        yield from linked_worktrees(common)
+        if not inner:
+            return
+        git, top = git_folder(f"{main}/.git"), main
+
+
+def git_folder(path: str) -> str:
+    """Return the git folder that `.git` is or names, "" if there is none (gitrepository-layout)."""
+    if Path(path).is_dir():
+        return path
+    return named_path(path, path.rpartition("/")[0], b"gitdir:")
+
+
+def common_folder(git: str) -> str:
+    """Return the git folder that all worktrees of a repository share."""
+    return named_path(f"{git}/commondir", git) or git
+
+
+def linked_worktrees(git: str) -> Iterator[str]:
+    """Yield the linked worktrees of a repository, in the order of their names."""
+    try:
+        folders = sorted(map(str, Path(f"{git}/worktrees").iterdir()))[:MAX_WORKTREES]
+    except OSError:
+        return
+    for folder in folders:
+        pointer = named_path(f"{folder}/gitdir", folder)
+        if pointer.endswith("/.git"):
+            yield pointer.removesuffix("/.git")
+
+
+def named_path(file: str, folder: str, prefix: bytes = b"") -> str:
+    """Return the absolute path that a file of git names, "" if it cannot be read.
+
+    folder: what a relative path begins from.  prefix: what is before the path.
+    """
+    try:
+        name = os.fsdecode(read_git_file(file).removeprefix(prefix).strip())
+    except (OSError, ValueError):
+        return ""
+    return os.path.normpath(f"{folder}/{name}" if not name.startswith("/") else name) if name else ""
+
+
+def find_first_live(find: Callable[[list[str]], LoopT], is_live: Callable[[Any], bool]) -> LoopT:
+    """Return the first live loop; without one, the loop that the hook would find, or None.
+
+    find: returns the loop in folders, None if there is none. Raises OSError if it cannot be read; that is an error in
+        the hook's folders only.
+    """
+    first = find(list(project_folders({})))
+    if first is not None and is_live(first):
+        return first
+    for folder in loop_folders():
+        try:
+            loop = find([folder])
+        except OSError:
+            continue
+        if loop is not None and is_live(loop):
+            return loop
+    return first
+
+
+def name_elsewhere(path: str) -> str:
+    """Return a sentence that names a loop's folder, "" if the hook of this folder looks there.  path: as below."""
+    folder = folder_of_loop(path)
+    return "" if folder in project_folders({}) else f" It is in {plain(folder)}."
+
+
+def folder_of_loop(path: str) -> str:
+    """Return the project's folder of a loop.  path: of its store or state file."""
+    return path.rpartition("/.claude/")[0] or path.rpartition("/")[0] or "/"
