@@ -452,6 +452,20 @@ def test_a_turn_that_another_machine_blocked_loses_nothing(memory):
     assert reported(memory.stop("ok"))
 
 
+@pytest.mark.parametrize("machine", ["idle", "ralph"])
+def test_a_loop_comes_first_and_what_was_decided_is_reported_at_its_end_once(memory, machine):
+    if machine == "ralph":
+        memory.ralph(completion_promise="DONE", session_id="mine")
+    else:
+        memory.loop()
+    memory.argv = [*memory.argv[:-1], f"{machine},memory"]
+    assert "- [DECISION]" not in memory.stop("ok").stdout
+    end = memory.stop("<promise>DONE</promise>\n\n<loop-done>COMPLETE</loop-done>", stop_hook_active=True)
+    assert reported(end)
+    assert memory.stop(f"Saved:\n- {MEMORABLE}", stop_hook_active=True).exit_code == 0
+    assert memory.stop("You are welcome.").exit_code == 0
+
+
 def test_a_stale_flag_of_an_earlier_turn_loses_nothing_in_a_turn_that_another_machine_blocked(memory):
     assert reported(memory.stop("ok"))
     mark = json.loads(mark_of(memory).read_text())

@@ -36,7 +36,10 @@ class HookEvent:
     root: the project's folder, where tailhook makes its files.
     folders: the folders in which a project's files are looked for, in order.
     parent: the id of the process that started the hook.
+    has_ended_loop: whether a machine that was asked before has ended its loop at this stop.
     """
+
+    has_ended_loop = False
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload

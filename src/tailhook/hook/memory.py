@@ -78,12 +78,14 @@ def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
     """Return why a stop is let go without a look at what was said, "" if it is not.
 
     Uses up the project's flag and the session's own one. What was said until now, such as the agent's list of what it
-    saved, is then old: the mark moves to the transcript's end. It stays if another machine blocked the turn, or if the
-    flag is not certainly this session's: nothing was reported then.
+    saved, is then old: the mark moves to the transcript's end. It stays if another hook blocked the turn, or if the
+    flag is not certainly this session's: nothing was reported then. `stop_hook_active` does not count at a stop that
+    ends a loop of this hook: the loop has blocked the turn.
     """
-    in_turn = event.payload.get("stop_hook_active") is True
+    is_active = event.payload.get("stop_hook_active") is True
     is_fresh, is_named = flag.take(event.now)
     was_blocked = mark.blocked > 0
+    in_turn = is_active and (was_blocked or not event.has_ended_loop)
     lets_go = in_turn or is_fresh or (was_blocked and event.now - mark.blocked < memory.FLAG_SECONDS)
     try:
         if lets_go and (was_blocked or is_named):

@@ -116,6 +116,8 @@ def ask_machines(
             continue
         if verdict.warning:
             warn(verdict.warning)
+        if verdict.ended:
+            event.has_ended_loop = True
         if verdict.outcome == "block":
             code = MACHINES[name].get("exit_code", 0) if block_code is None else block_code
             send(block_answer(verdict, code, announced), MACHINES[name].get("style", SPACED))
