@@ -538,6 +538,16 @@ def test_a_message_that_the_transcript_got_late_is_not_reported_twice(memory):
     assert memory.stop("Fine.").allowed
 
 
+def test_two_messages_that_the_transcript_got_late_are_not_reported_again(memory):
+    memory.transcript.write_text("")
+    memory.write(user("Go on."))
+    assert reported(memory.stop(MEMORABLE))
+    saved = f"Saved:\n- {MEMORABLE}"
+    assert memory.stop(saved, stop_hook_active=True).allowed
+    memory.write(assistant(MEMORABLE, id="m5"), assistant(saved, id="m6"), user("Thanks."))
+    assert memory.stop("You are welcome.").allowed
+
+
 def test_each_session_gets_its_report(memory):
     assert reported(memory.stop("ok"))
     flag(memory).unlink()

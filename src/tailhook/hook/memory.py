@@ -154,7 +154,7 @@ class Session:
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(memory.NOT_WORDS)):
                     continue
-                if mark.end and fingerprint_of(words) == mark.said:
+                if mark.end and fingerprint_of(words) in (mark.said, mark.said_before):
                     continue
                 if bare and not (is_assistant and ends_with(words, bare)):
                     self.add(True, said)  # the transcript lags
@@ -223,7 +223,8 @@ class Mark:
 
     path: the file's path.
     end: the size of the transcript up to which everything is old, in bytes; 0 if there was no report.
-    said: a fingerprint of the newest message then. The host may have written it to the transcript later.
+    said, said_before: fingerprints of the newest message then, and of the one of the record before. The host may have
+        written them to the transcript later.
     summarized: whether its summary was reported.
     blocked: when a stop was blocked, in Unix seconds; 0 if the next stop was let go since. This is the flag.
     is_outdated: whether another hook has made a report since this was read.
@@ -242,7 +243,7 @@ class Mark:
     def parse(self) -> None:
         """Read the file. If it cannot be read or is broken, the session got no report."""
         self.data = self.read()
-        self.end, self.said, self.summarized, self.blocked = 0, 0, False, 0.0
+        self.end, self.said, self.said_before, self.summarized, self.blocked = 0, 0, 0, False, 0.0
         try:
             found = parse_json(self.data)
         except ValueError:
@@ -250,13 +251,14 @@ class Mark:
         if isinstance(found, dict) and isinstance(found.get("end"), int) and isinstance(found.get("said"), int):
             self.end, self.said, self.summarized = found["end"], found["said"], found.get("summarized") is True
             blocked = found.get("blocked")  # older versions did not write it
+            self.said_before = before if isinstance(before := found.get("said_before"), int) else 0
             self.blocked = blocked if isinstance(blocked, (int, float)) and 0 < blocked < MAX_TIME_S else 0
 
     @classmethod
     def none(cls) -> "Mark":
         """Return the mark of a session that got no report."""
         mark = cls.__new__(cls)
-        mark.end, mark.said, mark.summarized = 0, 0, False
+        mark.end, mark.said, mark.said_before, mark.summarized = 0, 0, 0, False
         return mark
 
     def read(self) -> bytes:
@@ -277,7 +279,7 @@ class Mark:
 
     def save(self, end: int, said: int, summarized: bool, blocked: float) -> None:
         """Write it. Only under the lock. Raises OSError."""
-        fields = {"end": end, "said": said, "summarized": summarized, "blocked": blocked}
+        fields = {"end": end, "said": said, "said_before": self.said, "summarized": summarized, "blocked": blocked}
         replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
 
     def update(self, end: int, said: int) -> None:
