@@ -292,12 +292,12 @@ def codex_unchanged_total() -> History:
     return codex.history()
 
 
-def codex_compacted(*, records: bool) -> History:
+def codex_compacted(*, records: bool, model: str = CODEX_MODEL) -> History:
     """Return a thread that was compacted: a billed response, then an estimate in `total_tokens` alone."""
     codex = Codex("0.169.0" if records else "0.148.0", "paginated", records=records)
     thread = codex.thread("A").turn()
     thread.respond(1000, 200, 50)
-    thread.begin_turn("gpt-5.5-mini")
+    thread.begin_turn(model)
     if not records:
         thread.write_context()
     thread.compact(30000, 20000, 700)
@@ -414,10 +414,12 @@ def codex_paginated_fork(*, records: bool) -> History:
     return codex.history()
 
 
-def codex_reverted(*, records: bool) -> History:
-    """Return a thread that was reverted three times, each time to another file, and a fork of the second; all billed.
+def codex_reverted(*, records: bool, again: bool) -> History:
+    """Return a thread that was reverted: another file, of the same thread. All was billed.
 
     Each file repeats the total that it took up, before its own response.
+
+    again: whether it was reverted twice more, once to a turn of the second file, and the second file was forked.
     """
     codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
     first = codex.thread("A").turn()
@@ -427,6 +429,8 @@ def codex_reverted(*, records: bool) -> History:
     second = first.refer("A", end, file_id="b")
     second.turn().count()
     second.respond(2000, 1000, 100)
+    if not again:
+        return codex.history()
     end_of_second = second.ordinal
     second.turn().respond(2500, 1000, 101)
     for thread in (
@@ -579,8 +583,8 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "codex, forks with equal turns, no turn ids": lambda: codex_forks_with_equal_turns(turn_ids=False),
     "codex, paginated fork": lambda: codex_paginated_fork(records=False),
     "codex, paginated fork, with records": lambda: codex_paginated_fork(records=True),
-    "codex, reverted": lambda: codex_reverted(records=False),
-    "codex, reverted, with records": lambda: codex_reverted(records=True),
+    "codex, reverted": lambda: codex_reverted(records=False, again=False),
+    "codex, reverted, with records": lambda: codex_reverted(records=True, again=False),
     "codex, sub-agent replays": lambda: codex_sub_agent_replays(turn_ids=True),
     "codex, sub-agent replays, no turn ids": lambda: codex_sub_agent_replays(turn_ids=False),
     "codex, sub-agent replays later turns": codex_sub_agent_replays_later_turns,
@@ -592,4 +596,10 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "codex, compacted record alone": codex_compacted_record_alone,
     "codex, reviewer from a checkpoint": codex_reviewer_from_a_checkpoint,
     "codex, repeated response ids": codex_repeated_response_ids,
+}
+
+NOT_FOLLOWED: dict[str, Callable[[], History]] = {
+    "codex, compacted with another model": lambda: codex_compacted(records=True, model="gpt-5.5-mini"),
+    "codex, reverted again": lambda: codex_reverted(records=False, again=True),
+    "codex, reverted again, with records": lambda: codex_reverted(records=True, again=True),
 }

@@ -165,6 +165,7 @@ HISTORIES: dict[str, Callable[[], History]] = {
     "gemini, only in $set": gemini_only_in_set,
     "gemini, rewound": gemini_rewound,
     "gemini, old file": gemini_old_file,
-    "gemini, old file alone": gemini_old_file_alone,
     "gemini, two sessions": gemini_two_sessions,
 }
+
+NOT_FOLLOWED: dict[str, Callable[[], History]] = {"gemini, old file alone": gemini_old_file_alone}

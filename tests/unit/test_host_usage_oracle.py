@@ -3,7 +3,9 @@
 import pytest
 from support.corpora import transcript_paths
 from support.oracles.host_usage import HOSTS, Response, responses
-from support.usage_histories import HISTORIES
+from support.usage_histories import HISTORIES, NOT_FOLLOWED
+
+ALL = {**HISTORIES, **NOT_FOLLOWED}
 
 
 def counted(host, files, folder):
@@ -19,22 +21,22 @@ def in_order(found):
     return sorted(found, key=repr)
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("name", ALL)
 def test_each_history_gives_its_bill(name, tmp_path):
-    history = HISTORIES[name]()
+    history = ALL[name]()
     assert in_order(counted(history.host, history.files, tmp_path)) == in_order(history.bill)
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("name", ALL)
 def test_the_order_of_the_files_does_not_matter(name, tmp_path):
-    history = HISTORIES[name]()
+    history = ALL[name]()
     turned = dict(reversed(history.files.items()))
     assert in_order(counted(history.host, turned, tmp_path)) == in_order(history.bill)
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_second_copy_of_each_file_adds_nothing(name, tmp_path):
-    history = HISTORIES[name]()
+    history = ALL[name]()
     twice = history.files | {f"archived-{name}": text for name, text in history.files.items()}
     assert in_order(counted(history.host, twice, tmp_path)) == in_order(history.bill)
 
@@ -54,7 +56,7 @@ def test_a_second_copy_of_each_file_adds_nothing(name, tmp_path):
     ],
 )
 def test_what_people_reported_has_the_totals_worked_out_by_hand(name, number, fresh, given, cached, tmp_path):
-    history = HISTORIES[name]()
+    history = ALL[name]()
     found = counted(history.host, history.files, tmp_path)
     sums = [sum(column) for column in zip(*(row[4:7] for row in found), strict=True)]
     assert (len(found), *sums) == (number, fresh, given, cached)
@@ -74,7 +76,7 @@ def test_other_hosts_transcripts_have_no_usage_of_this_host(host):
 
 
 def test_a_bill_is_made_of_whole_rows():
-    for make in HISTORIES.values():
+    for make in ALL.values():
         bill = make().bill
         assert bill
         assert all(isinstance(row, Response) and row.model and row.session_id and row.timestamp for row in bill)
