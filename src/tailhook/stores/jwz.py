@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MESSAGES_FILE = "messages.jsonl"
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
 UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
-END_BYTES = 64 << 10  # of a larger store that are searched at its beginning for the topic, at its end for the message
+END_BYTES = 32 << 10  # of a larger store that are searched at its beginning for the topic, at its end for the message
 # Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
 # compared with those in this many bytes before it (docs/decisions/newest-message.md).
 LOOK_BACK_BYTES = 64 << 10
