@@ -51,6 +51,7 @@ cdef class LineIterator:
     cdef int64_t bound
     cdef object without  # offsets of lines that are left out; None: none
     cdef WinWindow window
+    cdef readonly bint saw_compaction  # the record that a compaction leaves was among the lines
     cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
 
@@ -82,6 +83,8 @@ cdef class LineIterator:
                     continue
                 if not rec_find(line.start, line.end, &fields):
                     continue
+                if rec_value_is(&fields.top[FIELD_SUBTYPE], b"compact_boundary", 16):
+                    self.saw_compaction = True
                 if self.give == WIN_RECORDS:
                     return rec_copy(&fields, line.offset)
                 if (message := rec_message(&fields)) is not None:

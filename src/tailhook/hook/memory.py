@@ -125,6 +125,7 @@ class Session:
         text are kept, the newest; of a message that does not fit, the beginning is kept.
     is_cut: whether text was left out.
     tools: the names of the tools used since the first message.
+    saw_compaction: whether a compaction is among the records that were read.
     start, end: the part of the transcript that may be read, in bytes; it ends where the transcript ends.
     said: a fingerprint of the newest text.
     """
@@ -150,7 +151,8 @@ class Session:
         try:
             self.end = posix.fstat(fd).st_size
             self.start = max(mark.end if mark.end <= self.end else 0, self.end - MAX_READ_BYTES)
-            for is_assistant, words, tools in event.reverse_messages(fd, self.start, self.end, without):
+            messages = event.reverse_messages(fd, self.start, self.end, without)
+            for is_assistant, words, tools in messages:
                 self.tools += filter(None, tools)
                 if not words or (not is_assistant and words.lstrip().startswith(memory.NOT_WORDS)):
                     continue
@@ -162,6 +164,7 @@ class Session:
                 self.add(is_assistant, words)
                 if len(self.messages) >= count:
                     break
+            self.saw_compaction = getattr(messages, "saw_compaction", False)
         finally:
             posix.close(fd)
         if bare and self.end:
@@ -173,6 +176,8 @@ class Session:
 
         Raises OSError or ValueError if the transcript cannot be read.
         """
+        if not self.saw_compaction:
+            return None
         fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         try:
             return find_repeated(fd, self.start, self.end)

@@ -141,7 +141,8 @@ class Store:
         self.stamp = stamp_of(posix.fstat(messages))
         size = self.stamp[1]
         is_small = size <= UNREMEMBERED_BYTES
-        start, topic_id = find_topic(messages, topic, 0, size if is_small else END_BYTES, UNREMEMBERED_BYTES)
+        near = size if is_small else END_BYTES
+        start, topic_id = find_topic(messages, topic, 0, near, near)
         newest = None
         if topic_id is not None:
             newest = find_newest(messages, topic_id, start if is_small else size - END_BYTES, size)
