@@ -8,6 +8,8 @@ from run_hosts import host_path
 from support import codex_histories
 from support.oracles.host_usage import responses
 
+from tailhook import scan
+
 
 def at(tmp_path, kind):
     """Return a host with no hook installed."""
@@ -34,8 +36,10 @@ def newest(codex):
 
 
 def oracle(codex):
-    """Return what the oracle counts, as input of each response."""
-    return sorted(row.input_tokens for row in responses("codex", rollouts(codex)))
+    """Return what the oracle counts, and a scan, as input of each response."""
+    counted = sorted(row.input_tokens for row in responses("codex", rollouts(codex)))
+    assert sorted(row.input_tokens for row in scan(codex.home / ".codex", "usage").rows()) == counted
+    return counted
 
 
 def test_each_response_counts_once_after_a_resume_a_fork_and_a_fork_of_a_fork(codex):
