@@ -7,6 +7,7 @@
 include "imports.pxi"
 include "array.pxi"                     # arrays that grow
 include "named_tuple.pxi"               # instances of NamedTuple classes
+include "os/modules.pxi"                # the hook's own modules; early, because a hook's process makes no cycles
 
 include "text/utf8.pxi"                 # one character at a time
 include "text/view.pxi"                 # borrowed UTF-8 views of str and bytes; hashes
@@ -66,5 +67,4 @@ include "scan/range.pxi"                # the scan of a range, for Python
 
 include "os/waiting.pxi"                # locks, waiting for input, wake-ups
 include "os/folders.pxi"                # which users can change a folder
-include "os/modules.pxi"                # the hook's own modules
 include "os/pool.pxi"                   # what a pool of hook workers asks the system

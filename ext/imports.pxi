@@ -82,6 +82,7 @@ cdef extern from "Python.h":
     int Py_AddPendingCall(int (*call)(void*), void* argument)
     void PyErr_SetNone(object kind)
     int PyGC_Disable()
+    PyObject* PySys_GetObject(const char* name)
     long PyImport_GetMagicNumber() except? -1
     const char* PyImport_GetMagicTag()
     PyObject* PyImport_GetModuleDict()
@@ -134,6 +135,12 @@ cdef extern from "json/strings.h" nogil:
 
 cdef extern from "transcript/assistant.h" nogil:
     bint rec_may_hold_assistant "tailhook_may_hold_assistant"(Cursor p, Cursor end)
+
+cdef extern from "transcript/uuids.h" nogil:
+    enum:
+        REC_MAX_WORD "TAILHOOK_MAX_WORD"
+    Cursor rec_next_uuid "tailhook_next_uuid"(Cursor p, Cursor end)
+    int rec_file_holds "tailhook_file_holds"(int fd, int64_t end, int64_t most, Cursor word, size_t size)
 
 cdef extern from "os/file.h" nogil:
     Py_ssize_t os_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)

@@ -7,6 +7,20 @@
 # cold hook spends on its modules. Here the code comes straight from the .pyc file that Python wrote, if the source
 # still has the time and size that the file names. Everything else is left to Python's finder.
 
+cdef bint os_is_cold_hook() except -1:
+    """Return whether this process was started to run the hook's entry file."""
+    cdef PyObject* argv = PySys_GetObject("argv")
+    if argv is NULL or not (<object>argv):
+        return False
+    return str((<object>argv)[0]).endswith("/tailhook/hook/entry.py")
+
+
+# A hook's process ends before it has as many unused cycles as are worth a look, and a look takes one to two hundred
+# thousand instructions. The classes and functions of this module are enough for one.
+if os_is_cold_hook():
+    PyGC_Disable()
+
+
 cdef enum:
     OS_PYC_HEADER_BYTES = 16  # PEP 552: magic number, flags, the source's time and size
     OS_MAX_PYC_BYTES = 1 << 16  # the hook's modules are far smaller
@@ -71,15 +85,11 @@ cdef class ModuleFinder:
         return spec
 
     def start_hook(self, *names):
-        """Begin a hook's process: put this finder first, and load the first modules without looks for unused cycles.
-
-        The process ends before it has as many as are worth a look, each of which takes one to two hundred thousand
-        instructions.
+        """Begin a hook's process: put this finder first, and load the first modules.
 
         names: as for `preload`.
         """
         import sys
-        PyGC_Disable()
         sys.meta_path.insert(0, self)
         self.preload(*names)
 

@@ -1,11 +1,14 @@
 # Ids that were read before: those of tools' results, and of records, of which hosts write some twice.
 #
 # Gives: RecIds, rec_find_id, rec_add_id. For Python: SeenRecords, repeated_records.
-# Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_is_string
+# Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi), rec_value_is_string
 # (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
 #
 # Claude Code writes old records again, with their uuid and time, at a second compaction, and when it resumes or forks
 # a compacted session (2.1.332). A record whose uuid stands in an earlier line is that older record.
+
+cdef enum:
+    REC_OWN_UUIDS = 16  # of one line that are told from those of earlier ones
 
 cdef struct RecIds:
     # A hash table of fingerprints, whose lowest bit is the mark that the id was added with. A slot of 0 is free. As
@@ -35,8 +38,12 @@ cdef uint64_t rec_find_id(RecIds* ids, RecSlice* name) noexcept nogil:
 
 cdef int rec_add_id(RecIds* ids, RecSlice* name, bint mark) noexcept nogil:
     """Keep an id. Returns 0, or -1: no memory."""
+    return rec_add_key(ids, rec_id_key(name, mark))
+
+
+cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
+    """Keep what stands for an id. Returns 0, or -1: no memory."""
     cdef RecIds wider
-    cdef uint64_t key = rec_id_key(name, mark)
     cdef size_t i
     if 2 * ids.count >= ids.capacity:
         wider.capacity = max(<size_t>256, 4 * ids.capacity)
@@ -66,6 +73,57 @@ cdef bint rec_is_new(RecIds* seen, RecFields* fields) except -1:
     return True
 
 
+cdef bint rec_uuid_value(Cursor at, Cursor end, RecSlice* value) noexcept nogil:
+    """Find the string behind a member's name "uuid". Return whether there is one; it may have escapes."""
+    at += 6
+    while at < end and at[0] in b" \t:":
+        at += 1
+    if at >= end or at[0] != c'"':
+        return False
+    value.start = at + 1
+    value.end = <Cursor>memchr(at + 1, c'"', end - at - 1)
+    return value.end != NULL
+
+
+cdef bint rec_note_uuids(RecIds* seen, WinLine* line) except -1:
+    """Keep all uuids in a line, at any depth. Return whether an earlier line may have one of them."""
+    cdef uint64_t own[REC_OWN_UUIDS]
+    cdef uint64_t key
+    cdef int count = 0, i
+    cdef RecSlice value
+    cdef Cursor at = rec_next_uuid(line.start, line.end)
+    while at != NULL:
+        if rec_uuid_value(at, line.end, &value):
+            key = rec_id_key(&value, False)
+            for i in range(count):
+                if own[i] == key:
+                    break
+            else:
+                if count == REC_OWN_UUIDS or (seen.capacity and rec_id_slot(seen, key)[0]):
+                    return True
+                if rec_add_key(seen, key) < 0:
+                    raise MemoryError()
+                own[count] = key
+                count += 1
+        at = rec_next_uuid(at + 6, line.end)
+    return False
+
+
+cdef bint rec_may_repeat(object file, object start, object end, object max_line) except -1:
+    """Return whether a uuid stands in two lines: a search at the speed of memory, without a look at the records."""
+    cdef WinWindow window
+    cdef WinLine line
+    cdef SeenRecords seen = SeenRecords.__new__(SeenRecords)
+    try:
+        win_open(&window, file, start, end, max_line, True)
+        while win_step(&window, &line):
+            if rec_note_uuids(&seen.ids, &line):
+                return True
+        return False
+    finally:
+        win_close(&window)
+
+
 # ---- for Python ---------------------------------------------------------------
 
 @cython.final
@@ -85,6 +143,8 @@ def repeated_records(file, start=0, end=None, max_line=None):
     cdef RecFields fields
     cdef SeenRecords seen = SeenRecords.__new__(SeenRecords)
     cdef set found = set()
+    if not rec_may_repeat(file, start, end, max_line):
+        return found
     try:
         win_open(&window, file, start, end, max_line, True)
         while win_step(&window, &line):

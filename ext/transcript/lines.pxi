@@ -41,6 +41,15 @@ cdef bint win_may_exceed(WinLine* line, bytes name, int64_t bound) noexcept:
     return (-number if is_negative else number) > bound
 
 
+cdef struct WinOldest:
+    # The oldest message that was returned: its line, its time with quotation marks, its uuid as hosts write the member.
+    int64_t offset
+    Py_ssize_t time_size
+    Py_ssize_t uuid_size
+    unsigned char time[REC_MAX_WORD]
+    unsigned char uuid[REC_MAX_WORD]
+
+
 @cython.final
 @cython.internal
 @cython.no_gc_clear  # the window borrows the file from this object; a finalizer may still iterate
@@ -51,7 +60,9 @@ cdef class LineIterator:
     cdef int64_t bound
     cdef object without  # offsets of lines that are left out; None: none
     cdef WinWindow window
-    cdef readonly bint saw_compaction  # the record that a compaction leaves was among the lines
+    cdef bint saw_compaction  # the record that a compaction leaves was among the lines
+    cdef WinOldest oldest  # of the messages that were returned
+    cdef bint goes_back  # a message is not newer than the one before it in the file
     cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
 
@@ -88,11 +99,44 @@ cdef class LineIterator:
                 if self.give == WIN_RECORDS:
                     return rec_copy(&fields, line.offset)
                 if (message := rec_message(&fields)) is not None:
+                    self.note_message(&fields, line.offset)
                     return message
             win_close(&self.window)
             raise StopIteration
         finally:
             os_flag_leave(&self.busy)
+
+    cdef void note_message(self, RecFields* fields, int64_t offset) noexcept:
+        """Keep what `may_repeat` needs of a message. A queued prompt is an attachment with the time of its typing."""
+        cdef RecSlice* time = &fields.top[FIELD_TIMESTAMP]
+        cdef RecSlice* uuid = &fields.top[FIELD_UUID]
+        cdef Py_ssize_t size = time.end - time.start
+        if rec_value_is(&fields.top[FIELD_TYPE], b"attachment", 10):
+            return
+        if not rec_value_is_string(time) or size > REC_MAX_WORD:
+            self.goes_back = True
+        else:
+            # Texts of one form that are in the order of their times.
+            if self.oldest.time_size and (
+                size != self.oldest.time_size or memcmp(self.oldest.time, time.start, size) <= 0
+            ):
+                self.goes_back = True
+            memcpy(self.oldest.time, time.start, size)
+            self.oldest.time_size = size
+        self.oldest.offset = offset
+        self.oldest.uuid_size = 0
+        if rec_value_is_string(uuid) and 2 < uuid.end - uuid.start <= REC_MAX_WORD - 7:
+            self.oldest.uuid_size = uuid.end - uuid.start + 7
+            memcpy(self.oldest.uuid, b'"uuid":', 7)
+            memcpy(self.oldest.uuid + 7, uuid.start, uuid.end - uuid.start)
+
+    def may_repeat(self, int fd, int64_t most):
+        cdef int found = 0
+        if self.saw_compaction and not self.goes_back and self.oldest.uuid_size:
+            found = rec_file_holds(fd, self.oldest.offset, most, self.oldest.uuid, self.oldest.uuid_size)
+            if found < 0:
+                PyErr_SetFromErrno(OSError)
+        return self.saw_compaction and (self.goes_back or found != 0)
 
 
 cdef LineIterator win_iterate(object file, int64_t start, object end, object max_line, bint forward, int give):

@@ -346,6 +346,11 @@ def reverse_messages(
     text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
     max_lines: the largest number of lines to read.
     without: offsets of lines that are left out.
+
+    The iterator has a method `may_repeat(fd, most)`. It returns whether the records that were read so far have a
+    compaction, and may have a message that an earlier line holds too: one that is older than the message before it, or
+    the oldest one, if its uuid stands in at most `most` bytes before it. What a compaction writes again is a block of
+    old messages in their order. So the one or the other holds for each block. Raises OSError.
     """
 
 def is_same_message(one: Record, other: Record) -> bool:

@@ -55,12 +55,18 @@ def configure(project, config):
     (project / ".claude" / "tailhook.json").write_text(json.dumps(config))
 
 
-def test_the_machines_are_the_configured_ones_in_their_order(event, project):
+def test_the_machines_are_the_configured_ones_in_their_order(event, project, tmp_path, monkeypatch):
     default = event().machines()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    users = tmp_path / "config" / "tailhook" / "config.json"
+    users.parent.mkdir(parents=True)
+    users.write_text('{"hook": {"machines": ["gate", "memory", "idle"]}}')
+    assert event().machines() == ["idle", "memory", "gate"]
     configure(project, {"hook": {"machines": ["gate", "idle", "unknown", "gate"]}})
     assert event().machines() == ["idle", "gate"]
     configure(project, {"hook": {"machines": []}})
     assert event().machines() == []
+    users.unlink()
     configure(project, {"hook": {"machines": "idle"}})
     assert event().machines() == default
 

@@ -9,6 +9,7 @@ from support.corpora import transcript_paths
 
 import tailhook
 from tailhook import transcript
+from tailhook._core import reverse_messages
 from tailhook.messages import MAX_MESSAGE_GAP_BYTES
 from tailhook.records import Usage
 
@@ -167,3 +168,57 @@ def test_messages_of_real_transcripts_end_with_the_last_message_and_have_every_r
 
 def is_foreign(record):
     return record.is_sidechain or record.is_meta or record.is_api_error or record.is_compact_summary
+
+
+def message_line(number, uuid=None, kind="assistant", second=None):
+    fields = asked(f"words {number}") if kind == "user" else said(f"m{number}", f"words {number}")
+    time = f"2026-01-02T03:{(second or number) // 60:02}:{(second or number) % 60:02}Z"
+    return {**fields, "uuid": uuid or f"u{number}", "timestamp": time}
+
+
+COMPACTED = {"type": "system", "subtype": "compact_boundary", "uuid": "c"}
+OLD = [message_line(number) for number in range(1, 60)]
+NEW = [message_line(number) for number in range(100, 120)]
+LATE = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "Wait."}, "uuid": "q"}
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([*OLD, COMPACTED, *NEW], False),
+        ([*OLD, *OLD[30:], COMPACTED, *NEW], True),  # the block's beginning is among the newest 50
+        ([*OLD, *OLD[5:], COMPACTED, *NEW], True),  # it is not: the oldest of them stands before, too
+        ([*OLD, COMPACTED, *OLD[40:], *NEW], True),  # as when a compacted session is resumed
+        ([*OLD, *OLD[30:], *NEW], False),  # without a compaction nothing is written again
+        ([*OLD, COMPACTED, {**LATE, "timestamp": "2026-01-02T03:00:01Z"}, *NEW], False),
+        ([{"type": "file-history-snapshot", "messageId": "u19"}, *OLD[10:], COMPACTED, *NEW], False),
+        ([*OLD, COMPACTED, *({**record, "timestamp": None} for record in NEW)], True),
+    ],
+)
+@pytest.mark.parametrize("filler", [0, 100, 70_000])
+def test_whether_a_message_may_stand_twice_is_seen_while_messages_are_read(tmp_path, records, expected, filler):
+    """Also if the original is some blocks of 64 KiB before the copy."""
+    path = tmp_path / "session.jsonl"
+    lines = [json.dumps(record, separators=(",", ":")) for record in records]
+    lines.insert(len(OLD) // 2, json.dumps({"type": "progress", "data": "x" * filler}))
+    path.write_text("\n".join(lines) + "\n")
+    with path.open("rb") as file:
+        found = reverse_messages(file.fileno())
+        for _ in range(50):
+            next(found)
+        assert found.may_repeat(file.fileno(), 1 << 26) is expected
+
+
+@pytest.mark.parametrize("place", [*range(65_480, 65_560), 200_000])
+def test_the_uuid_of_a_copy_is_found_wherever_its_original_stands(tmp_path, place):
+    path = tmp_path / "session.jsonl"
+    copy = json.dumps(message_line(1), separators=(",", ":"))
+    boundary = json.dumps(COMPACTED, separators=(",", ":"))
+    start = json.dumps({"type": "progress", "data": ""}, separators=(",", ":"))
+    filler = start[:-2] + "x" * (place - len(start) - 1) + '"}'
+    path.write_text("\n".join([filler, copy, boundary, copy]) + "\n")
+    with path.open("rb") as file:
+        found = reverse_messages(file.fileno(), path.stat().st_size - len(copy) - len(boundary) - 2)
+        assert [words for _, words, _ in found] == [b"words 1"]
+        assert found.may_repeat(file.fileno(), 1 << 26)
+        assert not found.may_repeat(file.fileno(), 10)  # bytes before the message

@@ -3,7 +3,7 @@
 import posix
 from time import time
 
-from tailhook._core import last_message, preload, repeated_records, reverse_lines, reverse_messages
+from tailhook._core import last_message, preload, repeated_records, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
 
@@ -22,7 +22,6 @@ CLOCK_TOLERANCE_S = 2.0  # by which a record may be older than a state and still
 MAX_TRANSCRIPT_BYTES = 64 << 20  # that are read, from the end
 MAX_RECORD_BYTES = 16 << 20  # a longer record is skipped
 MAX_RECORDS = 250_000  # that are read; 64 MiB of a real transcript have a quarter as many
-COMPACTION = b'"compact_boundary"'  # in the record that a compaction leaves
 TAIL_BYTES = 1 << 20  # that are read if the payload holds the last text block already
 
 
@@ -176,15 +175,12 @@ def ends_with(written: bytes, bare: str) -> bool:
     return end.endswith(bare.encode("utf-8", "surrogatepass"))
 
 
-def find_repeated(fd: int, since: int, until: "int | None") -> "set[int] | None":
-    """Return the offsets of records that an earlier line of an open transcript holds too; None without a compaction.
+def find_repeated(fd: int) -> "set[int]":
+    """Return the offsets of records that an earlier line of an open transcript holds too. Reads at most 64 MiB.
 
     A second compaction writes old records again before its own, and so do resumed and forked sessions. Nothing else
-    does, so the transcript (at most 64 MiB) is read only if a compaction is recorded in the part from `since` to
-    `until` (None: the end).
+    does: call it only if there was a compaction.
     """
-    if next(reverse_lines(fd, since, until, MAX_RECORD_BYTES, COMPACTION), None) is None:
-        return None
     start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
     return repeated_records(fd, start, None, MAX_RECORD_BYTES)
 

@@ -24,6 +24,7 @@ TYPED_COMMAND = "<bash-input>"  # how the message begins that a person's `!comma
 TYPED_COMMAND_END = "</bash-input>"
 MAX_KEPT_IDS = 1000  # of the edits and rules for which a stop was blocked; the newest ones of a project
 MAX_STATE_AGE_S = 30 * 86400  # after which another project's file is removed
+COMPACTION = b'"compact_boundary"'  # in the record that a compaction leaves
 MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program counts as its run
 MAX_NOTICES = 20  # commands for which the end of a background task is looked for
 MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id in which the task's end is described
@@ -128,7 +129,9 @@ class RepeatedRecords:
 
     def __contains__(self, offset: int) -> bool:
         if self.offsets is None and (self.unsearched is None or offset < self.unsearched):
-            self.offsets = find_repeated(self.fd, offset, self.unsearched)
+            newer = reverse_lines(self.fd, offset, self.unsearched, MAX_RECORD_BYTES, COMPACTION)
+            if next(newer, None) is not None:
+                self.offsets = find_repeated(self.fd)
             self.unsearched = offset
         return self.offsets is not None and offset in self.offsets
 

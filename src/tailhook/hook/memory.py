@@ -3,7 +3,7 @@
 import posix
 
 from tailhook._core import fingerprint, parse_json, score_lines, write_json
-from tailhook.hook.event import ends_with, find_repeated
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, ends_with, find_repeated
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, memory
@@ -125,7 +125,7 @@ class Session:
         text are kept, the newest; of a message that does not fit, the beginning is kept.
     is_cut: whether text was left out.
     tools: the names of the tools used since the first message.
-    saw_compaction: whether a compaction is among the records that were read.
+    read: the iterator that gave the messages.
     start, end: the part of the transcript that may be read, in bytes; it ends where the transcript ends.
     said: a fingerprint of the newest text.
     """
@@ -164,7 +164,7 @@ class Session:
                 self.add(is_assistant, words)
                 if len(self.messages) >= count:
                     break
-            self.saw_compaction = getattr(messages, "saw_compaction", False)
+            self.read = messages
         finally:
             posix.close(fd)
         if bare and self.end:
@@ -172,15 +172,16 @@ class Session:
         self.messages = self.messages[:count][::-1]
 
     def find_repeated(self, event: "HookEvent") -> "Container[int] | None":
-        """Return the offsets of records that a compaction wrote again, None if there was no compaction.
+        """Return the offsets of records that a compaction wrote again, None if no message is one of them.
 
         Raises OSError or ValueError if the transcript cannot be read.
         """
-        if not self.saw_compaction:
+        may_repeat = getattr(self.read, "may_repeat", None)  # the messages of other hosts have no compactions
+        if may_repeat is None:
             return None
         fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         try:
-            return find_repeated(fd, self.start, self.end)
+            return find_repeated(fd) if may_repeat(fd, MAX_TRANSCRIPT_BYTES) else None
         finally:
             posix.close(fd)
 
