@@ -55,10 +55,9 @@ def configure(project, config):
     (project / ".claude" / "tailhook.json").write_text(json.dumps(config))
 
 
-def test_the_machines_are_the_configured_ones_in_their_order(event, project, tmp_path, monkeypatch):
+def test_the_machines_are_the_configured_ones_in_their_order(event, project, tmp_path):
     default = event().machines()
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    users = tmp_path / "config" / "tailhook" / "config.json"
+    users = tmp_path / "home" / ".config" / "tailhook" / "config.json"
     users.parent.mkdir(parents=True)
     users.write_text('{"hook": {"machines": ["gate", "memory", "idle"]}}')
     assert event().machines() == ["idle", "memory", "gate"]
