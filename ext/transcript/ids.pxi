@@ -8,7 +8,7 @@
 # a compacted session (2.1.332). A record whose uuid stands in an earlier line is that older record.
 
 cdef enum:
-    REC_OWN_UUIDS = 16  # of one line that are told from those of earlier ones
+    REC_OWN_UUIDS = 16  # of one line that are known as its own
 
 cdef struct RecIds:
     # A hash table of fingerprints, whose lowest bit is the mark that the id was added with. A slot of 0 is free. As
