@@ -151,7 +151,8 @@ def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None,
     cdef LineIterator lines = win_iterate(file, start, end, max_line, False, WIN_LINES)
     lines.needle = containing
     if above is not None:
-        name, lines.bound = above
+        name, bound = above
+        lines.bound = min(max(bound, INT64_MIN), INT64_MAX)  # a longer number in a line is not compared with it
         lines.member = name.encode()
         if PyBytes_GET_SIZE(lines.member) > JSON_MAX_NAME_BYTES:
             raise ValueError("the member's name is too long")

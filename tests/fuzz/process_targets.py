@@ -41,7 +41,7 @@ def expected_request(data):
         return None
     magic, started_ns, size, count, umask, parent = struct.unpack("=QQIIIi", data[:32])
     strings = data[32:]
-    if magic != REQUEST_MAGIC or size != len(strings) or not strings.endswith(b"\0"):
+    if magic != REQUEST_MAGIC or size != len(strings) or not strings.endswith(b"\0") or umask > 0o777:
         return None
     strings = strings[:-1].split(b"\0")
     if not 1 <= count <= len(strings):

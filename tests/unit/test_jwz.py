@@ -82,6 +82,16 @@ def test_the_greatest_time_is_the_newest_and_of_equals_the_later_line(tmp_path):
     assert Store.find(str(tmp_path)).newest("t").body == "c"
 
 
+@pytest.mark.parametrize("at", [2**63 - 1, 2**63, 10**40, 0, -(2**63), -(2**63) - 1, -(10**40)])
+def test_a_message_is_found_and_another_posted_whatever_its_time_is(tmp_path, at):
+    for body, time in (("before", at - 1), ("newest", at), ("late", at - 2)):
+        jwz.post(tmp_path, body, topic="t", created_at=time)
+    store = Store.find(str(tmp_path))
+    assert store.newest("t").body == "newest"
+    post(store, "ours", now=1.0)
+    assert (store.newest("t").body, store.newest("t").created_at) == ("ours", max(at, 1000))
+
+
 def test_a_message_out_of_order_is_found_among_the_last_64_kib(tmp_path):
     jwz.post(tmp_path, "newest", topic="t", created_at=9)
     filler = "x" * 1000

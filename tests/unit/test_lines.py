@@ -3,6 +3,7 @@
 import errno
 import gzip
 import io
+import json
 import os
 import tempfile
 import threading
@@ -83,6 +84,19 @@ def test_a_line_is_skipped_only_if_its_number_is_surely_not_above(file_of, line,
     file = file_of(line + b'\n{"at":7}\n' + line + b'\n{"at":7}\n')
     assert newest_first(file, above=("at", 5)) == [b'{"at":7}', *[line] * is_given] * 2
     assert newest_first(file, above=("at", 7), containing=b'"at":7}') == []
+
+
+@pytest.mark.parametrize("size", [2**62, 2**63 - 1, 2**63, 2**64, 10**40])
+def test_the_number_that_lines_are_compared_with_may_be_of_any_size(file_of, size):
+    numbers = [-(10**50), -size, 5, size, 10**50]
+    file = file_of(b"".join(b'{"at":%d}\n' % number for number in numbers))
+
+    def given(bound):
+        return [json.loads(line)["at"] for line in newest_first(file, above=("at", bound))]
+
+    assert {number for number in numbers if number > size} <= set(given(size))
+    assert 5 not in given(size)
+    assert {number for number in numbers if number > -size} <= set(given(-size))
 
 
 def test_the_name_of_a_number_has_a_limit(file_of):

@@ -62,10 +62,18 @@ class WaitingFile(io.FileIO):
         return written
 
 
+def is_blocking(stream: io.TextIOWrapper) -> bool:
+    """Return whether the stream waits for its reader, or has no descriptor: it may be a buffer, or closed."""
+    try:
+        return os.get_blocking(stream.fileno())
+    except (OSError, ValueError):
+        return True
+
+
 def wait_for_readers() -> None:
     """Let stdout and stderr wait for their readers, if they are non-blocking: print would lose what does not fit."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not os.get_blocking(stream.fileno()):
+        if isinstance(stream, io.TextIOWrapper) and not is_blocking(stream):
             raw = WaitingFile(stream.fileno(), "w", closefd=False)
             waiting = io.TextIOWrapper(
                 io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=stream.line_buffering
