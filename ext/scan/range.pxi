@@ -1,10 +1,11 @@
 # The scan of a range, for Python.
 #
 # Gives: nothing to other parts. For Python: scan_range, RangeScan.
-# Needs: ScanSmallFile, scan_small_files (scan/small_files.pxi), scan_read, scan_feed_blocks, scan_one_line, scan_end_of_file, scan_free_working_memory (scan/run.pxi),
-# scan_queue_*, scan_batch_free (scan/queue.pxi), scan_define_columns, scan_cut_batch, scan_text_room (scan/fields.pxi),
-# ScanPlace (scan/records.pxi), ScanProgram (scan/program.pxi), scan_has_response_columns (scan/responses.pxi),
-# arrow_column_free, arrow_texts_free (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi).
+# Needs: ScanSmallFile, scan_small_files (scan/small_files.pxi), scan_read, scan_feed_blocks, scan_one_line,
+# scan_end_of_file, scan_free_working_memory (scan/run.pxi), scan_queue_*, scan_batch_free (scan/queue.pxi),
+# scan_define_columns, scan_cut_batch, scan_text_room (scan/fields.pxi), ScanPlace (scan/records.pxi), ScanProgram
+# (scan/program.pxi), scan_has_response_columns (scan/responses.pxi), arrow_column_free, arrow_texts_free
+# (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi).
 
 @cython.final
 @cython.no_gc_clear  # the scan borrows what these objects own

@@ -181,7 +181,7 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_tra
     """Return whether an API response is in a record: its own, or one that a progress record repeats of a sub-agent.
 
     response: set to the record with the response.
-    is_translated: whether it is another host's; then it may have `partUsage`, for tokens that a later sum may have, too.
+    is_translated: whether it is another host's; then it may have `partUsage`, for tokens that a later sum may have.
     """
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice data, nested

@@ -404,7 +404,7 @@ cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
     for i in range(count):
         keep[responses[i].first] = keep[responses[i].counted] = True
     for i in range(columns.rows):
-        keep[i] |= arrow_is_valid(&columns.items[SCAN_COPIES], i)  # a copy of another thread may be known by any of them
+        keep[i] |= arrow_is_valid(&columns.items[SCAN_COPIES], i)  # any may show a copy of another thread
     for i in range(columns.count):
         arrow_column_filter(&columns.items[columns.order[i]], keep)
     for i in range(columns.rows):

@@ -1,8 +1,8 @@
 # Ids that were read before: those of tools' results, and of records, of which hosts write some twice.
 #
 # Gives: RecIds, rec_find_id, rec_add_id. For Python: SeenRecords, repeated_records.
-# Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi), rec_value_is_string
-# (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
+# Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi),
+# rec_value_is_string (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
 #
 # Claude Code writes old records again, with their uuid and time, at a second compaction, and when it resumes or forks
 # a compacted session (2.1.332). A record whose uuid stands in an earlier line is that older record.

@@ -2,7 +2,8 @@
 #
 # Gives: nothing to other parts. For Python: last_message.
 # Needs: the window (transcript/window.pxi), the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
-# records (transcript/records.pxi), rec_is_same_message (transcript/record_class.pxi), iso_read_time (text/iso8601.pxi), transcript/assistant.h.
+# records (transcript/records.pxi), rec_is_same_message (transcript/record_class.pxi), iso_read_time
+# (text/iso8601.pxi), transcript/assistant.h.
 #
 # The hooks want texts as bytes: a str with a single character over U+FFFF takes four bytes for each character.
 

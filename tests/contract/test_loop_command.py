@@ -645,6 +645,31 @@ def test_each_worktree_may_have_its_own_loop(project, places, loop):
 
 
 @pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.parametrize("action", ["cancel", "adopt"])
+def test_a_session_changes_no_loop_of_another_session_in_another_worktree(project, places, group, action):
+    assert project.as_agent(group, "start", "Go.", session="theirs").returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    assert tailhook(group, "start", "Go.", env=mine, cwd=places["worktree"]).returncode == 0
+    own = tailhook(group, "cancel", env=mine, cwd=places["worktree"])
+    assert (own.returncode, "It is in" in own.stdout) == (0, False)
+    done = tailhook(group, action, env=mine, cwd=places["worktree"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tailhook: a loop of session theirs is in {project.folder}: to change it, run this there\n"
+    assert "loop is running in" in project.as_agent(group, "status", session="theirs").stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_sessions_own_loop_is_cancelled_before_another_ones_in_a_nearer_folder(project, places, group):
+    assert project.as_agent(group, "start", "Go.", session="mine").returncode == 0
+    theirs = {**project.env, "CLAUDE_CODE_SESSION_ID": "theirs"}
+    assert tailhook(group, "start", "Go.", env=theirs, cwd=places["nested"]).returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    done = tailhook(group, "cancel", env=mine, cwd=places["nested"])
+    assert f"It is in {project.folder}." in done.stdout
+    assert "running in" in tailhook(group, "status", env=theirs, cwd=places["nested"]).stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
 def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_first(project, places, group):
     assert project.as_agent(group, "start", "Go.", session="mine").returncode == 0
     mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}

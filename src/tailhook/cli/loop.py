@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import fingerprint, iso_time, reverse_lines
-from tailhook.cli.loop_folders import find_first_live, folder_of_loop, name_elsewhere
+from tailhook.cli.loop_folders import find_changeable, find_first_live, folder_of_loop, name_elsewhere
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -298,13 +298,22 @@ def last_frames(path: str, run_id: object) -> object:
     return None
 
 
-def command_facts(state: object) -> idle.Facts:
-    """Return the facts of a stop of the session that the loop belongs to, in which nothing is said."""
+def owner_of_loop(loop: JwzLoop | FileLoop) -> str:
+    """Return the id of the session that a loop belongs to, CLAIM or "" if there is none yet."""
+    return owner_of_state(loop.state)
+
+
+def owner_of_state(state: object) -> str:
+    """Return the session's id in a loop's state, CLAIM or "" if there is none."""
     top = idle.top_frame(state.get("stack")) if isinstance(state, dict) else {}
     owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
-    owner = next((owner for owner in owners if isinstance(owner, str) and owner), "")
+    return next((owner for owner in owners if isinstance(owner, str) and owner), "")
+
+
+def command_facts(state: object) -> idle.Facts:
+    """Return the facts of a silent stop of this session, or of the loop's own session if this is none."""
     return idle.Facts(
-        session_id=current_session() or owner,
+        session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,
         next_issue=load_config(project_root({})).get("idle", {}).get("next_issue", ""),
     )
@@ -355,8 +364,8 @@ def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
 
 
 def find_live_loop(now: float) -> JwzLoop | FileLoop:
-    """Return this project's live loop. Raises CommandError if there is none."""
-    loop = find_command_loop(now)
+    """Return the live loop that a command may change. Raises CommandError if there is none."""
+    loop = find_changeable(loops.find_loop, lambda loop: is_loop_live(loop, now), owner_of_loop)
     if loop is None:
         raise CommandError("no loop is running in this project")
     live(loop, now)

@@ -3,15 +3,27 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from tailhook.cli.output import CommandError
 from tailhook.hook.answer import plain
+from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
 from tailhook.hook.plates import read_git_file
+from tailhook.machines import CLAIM
 
-LoopT = TypeVar("LoopT")
+LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
 MAX_WORKTREES = 1000  # of a repository that are looked at
+
+
+class FoundLoop(Protocol):
+    """A loop as its store gives it.
+
+    path: of its store or state file.
+    """
+
+    path: str
 
 
 def loop_folders() -> Iterator[str]:
@@ -121,6 +133,32 @@ def find_first_live(find: Callable[[list[str]], LoopT], is_live: Callable[[Any],
         if loop is not None and is_live(loop):
             return loop
     return first
+
+
+def find_changeable(
+    find: Callable[[list[str]], LoopT], is_live: Callable[[Any], bool], owner_of: Callable[[Any], str]
+) -> LoopT:
+    """Return the live loop that a command of this session may change; without one, as `find_first_live`.
+
+    That is the session's own loop, wherever it is; otherwise one in the folders in which the hook looks, or one
+    elsewhere that no session has claimed. A person outside of a session may change each.
+
+    find, is_live: as for `find_first_live`.
+    owner_of: returns the id of the session that a loop belongs to, CLAIM or "" if there is none yet.
+
+    Raises CommandError if the only live loop is another session's, elsewhere.
+    """
+    session = current_session()
+    loop = find_first_live(find, is_live)
+    if loop is None or not session or not is_live(loop):
+        return loop
+    own = find_first_live(find, lambda other: is_live(other) and owner_of(other) == session)
+    if own is not None and is_live(own) and owner_of(own) == session:
+        return own
+    folder, owner = folder_of_loop(loop.path), owner_of(loop)
+    if folder not in project_folders({}) and owner not in ("", CLAIM):
+        raise CommandError(f"a loop of session {plain(owner)} is in {plain(folder)}: to change it, run this there")
+    return loop
 
 
 def name_elsewhere(path: str) -> str:

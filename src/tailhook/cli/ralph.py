@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from tailhook._core import iso_time
-from tailhook.cli.loop_folders import find_first_live, name_elsewhere
+from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import add_actions, add_prompt, format_end, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
@@ -215,9 +215,15 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
     )
 
 
+def owner_of_ralph(loop: store.RalphFile) -> str:
+    """Return the id of the session that a loop belongs to, CLAIM or "" if there is none yet."""
+    owner = (loop.state or {}).get("session_id")
+    return owner if isinstance(owner, str) else ""
+
+
 def find_live_ralph() -> store.RalphFile:
-    """Return this project's state file. Raises CommandError if there is none."""
-    loop = find_first_live(store.find_ralph, is_ralph_live)
+    """Return the state file that a command may change. Raises CommandError if there is none."""
+    loop = find_changeable(store.find_ralph, is_ralph_live, owner_of_ralph)
     if loop is None:
         raise CommandError("no ralph loop is running in this project")
     return loop

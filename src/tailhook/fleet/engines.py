@@ -118,9 +118,11 @@ class MissingSources(Protocol):
 
     def add(self, problems: Sequence[ScanProblem]) -> None:
         """Add sources, in any process that runs a task."""
+        ...
 
     def found(self) -> Sequence[ScanProblem]:
         """Return all sources that were added. Is called in the process that asked the question."""
+        ...
 
 
 class LocalMissing:
@@ -148,17 +150,17 @@ class RayMissing:
     """Collects the sources that tasks on Ray cannot read, in an actor. It ends with the scan that asked."""
 
     def __init__(self) -> None:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         self.actor = ray.remote(num_cpus=0)(LocalMissing).remote()
 
     def add(self, problems: Sequence[ScanProblem]) -> None:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         ray.get(self.actor.add.remote(problems))
 
     def found(self) -> Sequence[ScanProblem]:
-        import ray
+        import ray  # pyright: ignore[reportMissingImports]
 
         found: Sequence[ScanProblem] = ray.get(self.actor.found.remote())
         return found
