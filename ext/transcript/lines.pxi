@@ -84,15 +84,15 @@ cdef class LineIterator:
             while win_step(&self.window, &line):
                 if self.needle is not None and not win_line_contains(&line, self.needle):
                     continue
-                if self.member is not None and not win_may_exceed(&line, self.member, self.bound):
-                    continue
                 if self.give == WIN_LINES:
+                    if self.member is not None and not win_may_exceed(&line, self.member, self.bound):
+                        continue
                     return (line.offset, bytes_between(line.start, line.end))
                 if self.give == WIN_MESSAGES and not rec_may_hold_message(&line):
                     continue
-                if self.without is not None and line.offset in self.without:
-                    continue
                 if not rec_find(line.start, line.end, &fields):
+                    continue
+                if self.without is not None and line.offset in self.without:
                     continue
                 if rec_value_is(&fields.top[FIELD_SUBTYPE], b"compact_boundary", 16):
                     self.saw_compaction = True
