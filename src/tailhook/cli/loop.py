@@ -311,7 +311,7 @@ def owner_of_state(state: object) -> str:
 
 
 def command_facts(state: object) -> idle.Facts:
-    """Return the facts of a silent stop of this session, or of the loop's own session if this is none."""
+    """Return the facts of a silent stop of this session; outside of a session, of the loop's own one."""
     return idle.Facts(
         session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,

@@ -20,7 +20,6 @@ from zlib import crc32
 from tailhook._core import ArrowBatch, ScanProgram, make_batch
 from tailhook.errors import SourceError
 from tailhook.fleet.answer import answer_question, count_usage
-from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, make_tasks
@@ -241,12 +240,23 @@ def plain_schema(schema: Any) -> Any:
 
 def half_keys(table: str, found: Any) -> Iterator[str]:
     """Yield the key of each half. All halves that make a row have the same key.  found: halves, a table of pyarrow."""
-    names = HALF_KEYS[table]
+    columns = [found.column(name).to_pylist() for name in HALF_KEYS[table]]
     copies = found.column("copies").to_pylist() if table == "usage" else [None] * len(found)
-    columns = (found.column(name).to_pylist() for name in (*names, *(TOKEN_COLUMNS if table == "usage" else ())))
-    for copy, values in zip(copies, zip(*columns, strict=True), strict=True):
-        # A response that another thread repeats has other ids there, and the same tokens.
-        yield str(values[len(names) :]) if copy is not None else next(filter(None, values[: len(names)]), "")
+    for copy, *values in zip(copies, *columns, strict=True):
+        yield next(filter(None, values), "") if copy is None else response_key(copy, values[2])
+
+
+def response_key(copies: str, uuid: str | None) -> str:
+    """Return the key of a half of another host's response.
+
+    copies: what shows which others belong to it, as the column of that name has it. A single line names the run whose
+        sums have the response. Several lines name responses of other threads, each of which may be a copy of a third
+        one: all such halves have one key.
+    uuid: by which the response is known if there is nothing else.
+    """
+    if not copies:
+        return uuid or ""
+    return "copies" if "\n" in copies else copies[1:]
 
 
 def pack(table: str, halves: Iterable[Any], buckets: int) -> Any:
