@@ -1,6 +1,7 @@
 """The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
 
 import json
+from datetime import datetime
 from random import Random
 
 import pytest
@@ -8,7 +9,8 @@ from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import host_payloads
 from support.host import Project, tailhook
-from support.oracles.scan import COLUMNS, Question, rows
+from support.oracles.host_usage import responses
+from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
 
@@ -136,22 +138,42 @@ def test_the_scan_of_what_the_host_writes_gives_the_rows_of_the_reference(host, 
     host.prepare()
     with host.model(host.bash("echo TODO"), "All TODO pass.") as model:
         host.run(model)
-    files = [
-        (path.name, path.read_bytes())
-        for path in sorted(host.home.rglob("*.jsonl"))
-        if path.parent.name != "node_modules" and path != host.payloads
-    ]
-    found = [(path, data) for path, data in files if head_of(path, data).host == host.name]
-    assert found
+    paths = [path for path in sorted(host.home.rglob("*.jsonl")) if path.parent.name != "node_modules"]
+    paths = [path for path in paths if head_of(path.name, path.read_bytes()).host == host.name]
+    found = [(path.name, path.read_bytes()) for path in paths]
+    billed = responses(host.name, paths)
+    assert len(billed) == len(model.requests)
     question = Question(patterns={"todo": "TODO"}, in_code=None)
     counts = []
     for table in COLUMNS:
-        wanted = rows(table, found, question)
+        wanted = reference(table, found, question, billed)
         assert wanted
-        assert scan_rows(table, found, question) == wanted
-        assert scan_rows(table, found, question, Random(1)) == wanted
+        assert compared(table, scan_rows(table, found, question)) == wanted
+        assert compared(table, scan_rows(table, found, question, Random(1))) == wanted
         counts.append(f"{len(wanted)} {table}")
     report(f"scan of {host.name}: {', '.join(counts)}")
+
+
+BILLED = ("host", "session_id", "model", "timestamp", *TOKENS)  # what the counter of usage knows of a response
+
+
+def reference(table, files, question, billed):
+    """Return the rows of a table, with the tokens of these responses."""
+    if table == "usage":
+        return [one._asdict() | {"timestamp": datetime.fromisoformat(one.timestamp)} for one in billed]
+    found = rows(table, files, question)
+    for row in found if table == "sessions" else ():
+        own = [one for one in billed if one.session_id == row["session_id"]]
+        row["models"] = sorted({one.model for one in own})
+        row.update({name: sum(getattr(one, name) for one in own) for name in TOKENS})
+    return found
+
+
+def compared(table, found):
+    """Return rows with those columns alone that the reference has."""
+    if table != "usage":
+        return found
+    return [{name: row[name] or 0 if name in TOKENS else row[name] for name in BILLED} for row in found]
 
 
 CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)

@@ -429,6 +429,9 @@ def gemini_session(random: Random) -> bytes:
             kind = random.choice(("info", "error", "warning"))
             records.append({"id": grower.id("m"), "timestamp": grower.tick(), "type": kind, "content": "TODO"})
         records.append({"$set": {"lastUpdated": grower.tick()}})
+        if random.random() < 0.3:
+            edited = {**words, "id": grower.id("m"), "content": random.choice(SENTENCES)}
+            records.append({"$set": {"messages": [words, edited, {"type": "user", "content": "TODO"}]}})
     return encode(random, records)
 
 

@@ -211,6 +211,16 @@ def test_copilot_tools_agents_models_and_folders():
         assert error.is_error
 
 
+def test_the_end_of_a_run_adds_no_response_if_all_its_tokens_have_records():
+    used = {"inputTokens": 10, "outputTokens": 3, "cacheReadTokens": 4, "cacheWriteTokens": 1}
+    with opened(
+        event("session.start", {"sessionId": "s", "copilotVersion": "1.0.102"}),
+        event("session.usage_record", {"usage": {"model": "m", **used}}),
+        event("session.shutdown", {"modelMetrics": {"m": {"usage": used}}}),
+    ) as session:
+        assert [record.type for record in session] == ["session.start", "assistant", "session.shutdown"]
+
+
 # ---- hostile content ---------------------------------------------------------
 
 VALUES = st.recursive(

@@ -45,6 +45,21 @@ def test_the_responses_of_gemini_are_its_messages():
     assert [row[name] for name in ("message_id", "model", *TOKENS)] == ["2", "gemini-3", 30, 9, 20, None]
 
 
+def test_messages_that_gemini_repeats_are_records_if_they_are_new():
+    asked = {"id": "1", "type": "user", "content": "TODO"}
+    edited = {**asked, "content": "Do it."}
+    changed = {"$set": {"messages": [asked, edited, edited, {"type": "user", "content": "No id."}]}}
+    found = scanned("records", RECORDS["gemini"][0], asked, changed, changed)
+    assert [row["text"] for row in found] == ["", "TODO", "", "Do it.", ""]
+    assert found[2]["offset"] == found[3]["offset"]
+
+
+def test_a_usage_record_of_codex_is_a_message_without_words():
+    payload = {"response_id": "resp_1", "usage": {"input_tokens": 1}}
+    *_, row = scanned("records", RECORDS["codex"][0], {"type": "token_usage_record", "payload": payload})
+    assert [row[name] for name in ("type", "message_id", "text")] == ["assistant", "resp_1", ""]
+
+
 def test_the_responses_of_copilot_are_its_usage_records():
     message = {"type": "assistant.message", "data": {"messageId": "m", "content": "x", "outputTokens": 5}}
     used = {"model": "g", "inputTokens": 10, "outputTokens": 5, "cacheReadTokens": 4, "cacheWriteTokens": 1}

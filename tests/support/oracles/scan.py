@@ -15,7 +15,7 @@ from typing import Any
 from support.keywords import regexes
 from support.oracles.markdown import Oracle
 from support.oracles.scan_model import Head, Record, Usage
-from support.oracles.scan_records import MAX_LINE_BYTES, head_of, read_record
+from support.oracles.scan_records import MAX_LINE_BYTES, head_of, read_record, read_restated
 from support.oracles.scan_values import sortable_time
 
 COLUMNS = {
@@ -128,16 +128,18 @@ def read_lines(files: Files) -> list[Line]:
 
     Lines end with a line feed; the last one may have none. A line is blank if it has only spaces, tabs and returns
     after a byte order mark at its beginning. A line is broken if it is not exactly one JSON object; it may have a
-    record all the same. NULs make it broken. Lines of more than 16 MiB, without the line feed, do not count.
+    record all the same. NULs make it broken. Lines of more than 16 MiB, without the line feed, do not count. A message
+    that a record of Gemini repeats is a line without bytes behind it, at the same offset.
     """
     found = []
     for path, data in sorted(files):
         head = head_of(path, data)
-        offset = 0
+        offset, known = 0, set[str]()
         for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
             if len(line.removesuffix(b"\n")) <= MAX_LINE_BYTES and line.removeprefix(BYTE_ORDER_MARK).strip(BLANK):
                 record, is_broken = read_record(line, head)
                 found.append(Line(path, offset, len(line), head, record, is_broken))
+                found += [Line(path, offset, 0, head, one, False) for one in read_restated(line, head, known)]
             offset += len(line)
     return found
 

@@ -1,6 +1,6 @@
 """The records of other hosts, translated to Claude Code's as docs/scan-rows.md states under "Other hosts".
 
-The tokens of Codex are left out: which of its records are responses is counted by host_usage.py.
+The tokens of Codex are left out: host_usage.py counts them.
 """
 
 from __future__ import annotations
@@ -93,6 +93,8 @@ def translate_codex(record: dict[str, Any], head: Head) -> dict[str, Any]:
         if isinstance(output, str):
             failed = any(re.match(form, output, re.DOTALL) for form in CODEX_FAILURES)
         return tool_result(payload.get("call_id"), failed)
+    if kind == "token_usage_record":
+        return answer(payload.get("response_id"), model, [])
     if kind == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     found = {"type": kind, "subtype": payload.get("type")}
@@ -166,6 +168,12 @@ def translate_gemini(record: dict[str, Any], head: Head) -> dict[str, Any]:
         output = None if output is None else output + (thoughts or 0)
         usage = usage_of(figures.get("input"), output, figures.get("cached"), more=figures.get("tool"))
     return answer(record.get("id"), record.get("model"), blocks, usage)
+
+
+def restated_messages(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of a `$set` record of Gemini: the conversation as it is from there on."""
+    messages = map(mapping, sequence(mapping(record.get("$set")).get("messages")))
+    return [one for one in messages if isinstance(one.get("id"), str)]
 
 
 def translate_copilot(record: dict[str, Any], head: Head) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from support.oracles.scan_hosts import TRANSLATIONS, changes, recognize
+from support.oracles.scan_hosts import TRANSLATIONS, changes, recognize, restated_messages
 from support.oracles.scan_lines import (
     INVALID,
     holds_queued_prompt,
@@ -103,6 +103,22 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
     is_button = "planContent" in whole and head.host == "claude-code"
     record.is_prompt = record.has_own_words and is_persons and is_of_person(whole) and not is_button
     return record, is_broken
+
+
+def read_restated(line: bytes, head: Head, known: set[str]) -> list[Record]:
+    """Return the messages in a `$set` record of Gemini that no line before has as they are there.
+
+    known: the records and messages of the lines before, as JSON texts. Those of this line are added.
+    """
+    source = object_in(line)[0]
+    if head.host != "gemini" or source is None:
+        return []
+    whole = json.loads(source, parse_int=whole_number)
+    known.add(json.dumps(whole, sort_keys=True))
+    new = {json.dumps(one, sort_keys=True): one for one in restated_messages(whole)}
+    found = [read_record(json.dumps(one).encode(), head)[0] for text, one in new.items() if text not in known]
+    known.update(new)
+    return [record for record in found if record is not None]
 
 
 def tool_use(use_id: Any, name: Any, value: Any, source: str | None) -> ToolUse:

@@ -161,12 +161,13 @@ def _run_of(context: "Mapping[str, Any]") -> str:
 def nested_records(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "list[Mapping[str, Any]]":
     """Return what a session.shutdown has of the run's tokens, as a session.usage_record for each model.
 
-    `modelMetrics` has the sums, of which earlier runs and session.usage_records may have a part.
+    `modelMetrics` has the sums, of which earlier runs and session.usage_records may have a part, or all.
     """
     if record.get("type") != "session.shutdown":
         return []
     found: list[Mapping[str, Any]] = []
-    for model, counts in context.get("_rest", {}).items():
+    rest = {model: counts for model, counts in context.get("_rest", {}).items() if any(counts)}
+    for model, counts in rest.items():
         usage = {"model": model, **dict(zip(_COUNTED, counts, strict=True))}
         own = {"id": f"{record.get('id')} {model}", "data": {"usage": usage}}
         found.append({**record, "type": "session.usage_record", **own})
