@@ -99,23 +99,24 @@ def test_a_background_agents_permission_is_waited_for_whatever_the_session_does(
     )
     with Model(*answers) as model, board(model) as host:
         host.prompt("Do the work.")
-        host.comes_to("running", "idle", "awaiting_approval")
+        host.comes_to("running", "awaiting_approval")
         host.happens("stop", 2)  # that of the turn that the host began when the other agent ended
         host.stays("awaiting_approval", CHECKS_S)
         host.type(ENTER)
-        host.comes_to("awaiting_approval", "idle", "running", "idle")  # the host begins a turn when the agent ends
+        host.comes_to("awaiting_approval", "running", "idle")  # the host begins a turn when the agent ends
+        assert "idle" not in host.statuses[host.id][:-1]
 
 
-def test_the_tools_of_a_background_agent_leave_a_finished_turn_finished(board):
+def test_a_session_runs_until_its_background_agent_has_ended(board):
     answers = conversations([[agent("one")], "Working on it."], one=[2, bash("ls"), 6, bash("ls -l"), 6, "Ready."])
     with Model(*answers) as model, board(model) as host:
         host.prompt("Do the work.")
+        host.happens("stop", 2)  # that of the turn that the host began when the agent ended
         host.comes_to("running", "idle")
-        host.happens("subagent_stop")
         theirs = [event for event in host.events() if event["agent_id"]]
         assert [event["event_type"] for event in theirs] == [*["tool_start", "tool_call"] * 2, "subagent_stop"]
         assert {event["status"] for event in theirs} == {None}
-        assert host.statuses[host.id][-2:] in (["running", "idle"], ["idle", "running"])  # the host begins a turn
+        assert host.statuses[host.id] == ["running", "idle"]
 
 
 def test_a_plan_is_waited_for_until_it_is_approved(board):
@@ -166,10 +167,12 @@ def test_a_denial_in_a_background_agent_ends_its_wait_within_twelve_seconds(boar
     answers = conversations([[agent("one")], "Working on it."], one=[2, bash("touch x"), 30, "Ready."])
     with Model(*answers) as model, board(model) as host:
         host.prompt("Do the work.")
-        host.comes_to("running", "idle", "awaiting_approval")
+        host.comes_to("running", "awaiting_approval")
         time.sleep(2)
         host.type(ESCAPE)
-        host.comes_to("awaiting_approval", "idle", seconds=CHECKS_S)
+        host.comes_to("awaiting_approval", "running", seconds=CHECKS_S)
+        host.stays("running", CHECKS_S)  # the agent goes on, and wakes the session at its end
+        host.comes_to("awaiting_approval", "running", "idle")
 
 
 def test_an_interruption_of_a_running_tool_is_seen_within_twelve_seconds(board):

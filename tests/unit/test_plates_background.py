@@ -1,5 +1,7 @@
 """A stop while agents work in the background is not the end of the turn."""
 
+import json
+
 import pytest
 from support.plate_reports import asked, report, status
 
@@ -61,3 +63,50 @@ def test_a_message_of_a_background_agent_is_counted_and_another_event_of_it_is_n
     assert database.get("s")["background"] == 1
     database.record(report("subagent_stop", agent_id="y"))
     assert (database.get("s")["background"], status(database)) == (None, Status.RUNNING.value)
+
+
+def test_the_answer_to_a_background_agents_permission_leaves_the_session_running_until_the_agent_ends(database):
+    agent = {"agent_id": "x", "tool_use_id": "b", "tool_name": "Bash"}
+    database.record(report("prompt_submit"))
+    database.record(report("stop", background=2))
+    database.record(report("tool_start", **agent))
+    database.record(report("permission_asked", agent_id="x", tool_name="Bash"))
+    assert (status(database), database.get("s")["background"]) == ("awaiting_approval", 2)
+    database.record(report("subagent_stop", agent_id="y"))
+    database.record(report("prompt_submit", by_host=True))
+    database.record(report("stop", background=1))
+    database.record(report("turn_ended"))  # the host's notice that it waits for the person
+    assert (status(database), database.get("s")["background"]) == ("awaiting_approval", 1)
+    database.record(report("tool_call", **agent))
+    assert (status(database), database.get("s")["background"]) == ("running", 1)
+    database.record(report("subagent_stop", agent_id="x"))
+    database.record(report("prompt_submit", by_host=True))
+    database.record(report("stop"))
+    assert (status(database), database.get("s")["background"]) == ("idle", None)
+
+
+def test_a_denial_in_a_background_agent_ends_its_wait_and_the_agent_still_works(database, tmp_path):
+    transcript, theirs = tmp_path / "t.jsonl", tmp_path / "t" / "subagents" / "agent-x.jsonl"
+    transcript.write_text(
+        '{"type":"assistant","timestamp":"1970-01-01T00:00:10Z",'  # written after the hook of the stop
+        '"message":{"role":"assistant","stop_reason":"end_turn","content":[{"type":"text","text":"Wait."}]}}\n'
+    )
+    theirs.parent.mkdir(parents=True)
+    call = {"type": "tool_use", "id": "b", "name": "Bash", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "b", "is_error": True, "content": "denied"}
+    records = [
+        {"type": role, "isSidechain": True, "message": {"role": role, "content": [block]}}
+        for role, block in (("assistant", call), ("user", result))
+    ]
+    theirs.write_text(json.dumps(records[0]) + "\n")
+    agent = {"agent_id": "x", "tool_name": "Bash", "transcript_path": str(transcript)}
+    database.record(report("stop", background=1, ts=9000, mono=9000, transcript_path=str(transcript)), owner="me")
+    database.record(report("tool_start", tool_use_id="b", ts=9100, mono=9100, **agent), owner="me")
+    database.record(report("permission_asked", ts=9200, mono=9200, **agent), owner="me")
+    health = Health(database, "me", lambda: True, clock=lambda: 4e9, uptime=lambda: 100.0)
+    health.check()
+    assert status(database) == "awaiting_approval"
+    theirs.write_text("".join(json.dumps(record) + "\n" for record in records))
+    for _ in range(2):  # after the first one, only the quiet transcript is left to judge
+        health.check()
+        assert (status(database), database.get("s")["background"]) == ("running", 1)

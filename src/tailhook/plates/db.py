@@ -223,7 +223,8 @@ class Database:
                     set_situation(new, after, at.ts, now)
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False
-                    new["background"] = None
+                    if after.own is not Status.RUNNING:  # the end of a sub-agent's wait ends no sub-agent
+                        new["background"] = None
                     if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
                         new["event_ts"], new["event_mono"] = at
                     else:
