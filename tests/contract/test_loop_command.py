@@ -676,3 +676,20 @@ def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_fi
     done = tailhook(group, "start", "Go.", env=mine, cwd=places["nested"])
     assert done.returncode == 1
     assert f"{project.folder}/" in done.stderr
+
+
+@pytest.mark.parametrize("switch", ["TAILHOOK_DISABLE", "IDLE_LOOP_DISABLE", ".idle-disabled"])
+def test_a_switch_that_is_off_is_named_at_the_start_and_in_the_status(project, loop, switch):
+    write_hooks(project)
+    env = {} if switch.startswith(".") else {switch: "1"}
+    path = project.folder / ".idle-disabled"
+    if not env:
+        path.touch()
+    what = f"{switch} is 1 in the environment. To use loops again, unset it"
+    what = what if env else f"{path} is there. To use loops again, remove it"
+    assert f"nothing will continue this loop: {what}" in loop("start", "--max", "5", "Go.", **env).stderr
+    status = loop("status", **env).stdout
+    assert f"At the next stop nothing happens: {what}" in status
+    assert "must continue: iteration" not in status
+    path.unlink(missing_ok=True)
+    assert "At the next stop the agent must continue" in loop("status").stdout

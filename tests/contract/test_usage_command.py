@@ -387,3 +387,10 @@ def test_a_file_is_written_though_stdout_is_closed(tmp_path):
     words = f"{shlex.quote(sys.executable)} -m tailhook scan --table records -o rows.csv s-1.jsonl >&-"
     assert subprocess.run(["sh", "-c", words], cwd=tmp_path, timeout=60, check=False).returncode == 0
     assert (tmp_path / "rows.csv").stat().st_size
+
+
+def test_a_folder_without_a_response_is_reported_and_not_passed_over_in_silence(usage, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "s.jsonl").write_text('{"type":"user","message":{"role":"user","content":"Hi."}}\n')
+    done = usage(sources=("empty",))
+    assert (done.stdout, done.stderr) == ("", "tailhook: no response with tokens in 1 file\n")

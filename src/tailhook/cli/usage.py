@@ -94,6 +94,8 @@ def print_totals(
     if groups:
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
+    else:
+        sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}\n")
     if whole.without_input:
         count = counted(whole.without_input, "responses")
         sys.stderr.write(f"tailhook: the input tokens of {count} are not counted: the transcripts lack them\n")

@@ -2,7 +2,7 @@
 
 from tailhook._core import signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import decide_and_save
+from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
@@ -43,7 +43,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
-    if exists(f"{event.root}/.idle-disabled"):
+    if exists(f"{event.root}/{MACHINES['idle']['off_file']}"):
         return None
     return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 MACHINES: "dict[str, Machine]" = {
     "idle": {
         "off_switch": b"IDLE_LOOP_DISABLE",
+        "off_file": ".idle-disabled",
         "marker_files": (".jwz", ".zawinski", ".claude/idle-loop.local.md"),
         "default": True,
         "exit_code": 2,

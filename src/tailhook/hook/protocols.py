@@ -16,6 +16,7 @@ class Machine(TypedDict, total=False):
     """What a hook must know of a machine before it imports it.
 
     off_switch: an environment variable; if it is 1, the machine is not asked. Default: none, besides TAILHOOK_DISABLE.
+    off_file: the name of a file in the project's root; if it is there, the machine does nothing. Default: none.
     marker_files: paths in a project's folders; one of them must exist, or the machine is not asked. Default: it is
         always asked.
     marker_setting: the machine's configuration key that stands in for the marker files.
@@ -33,6 +34,7 @@ class Machine(TypedDict, total=False):
     """
 
     off_switch: bytes
+    off_file: str
     marker_files: tuple[str, ...]
     marker_setting: str
     default: bool

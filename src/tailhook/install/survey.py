@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from tailhook.hook.event import load_config
 from tailhook.hook.hosts import current_host
-from tailhook.hook.machines import configured_machines
-from tailhook.hook.payload import project_root
+from tailhook.hook.machines import MACHINES, configured_machines
+from tailhook.hook.payload import exists, project_root
 from tailhook.install.command import is_tailhook, machines_of
 from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
@@ -276,8 +276,19 @@ def surveys_here() -> list[Survey]:
     return [survey_host(file, wanted) for file in files]
 
 
+def find_own_switch(machine: str) -> str:
+    """Return which of tailhook's own switches keeps a machine from deciding here, "" if none does."""
+    for name in ("TAILHOOK_DISABLE", MACHINES[machine].get("off_switch", b"").decode()):
+        if name and os.environ.get(name) == "1":
+            return f"{name} is 1 in the environment. To use loops again, unset it"
+    path = f"{project_root({})}/{MACHINES[machine].get('off_file', '')}"
+    return f"{path} is there. To use loops again, remove it" if path[-1] != "/" and exists(path) else ""
+
+
 def why_not_driven(surveys: Sequence[Survey], machine: str) -> str:
     """Return why no hook asks the machine when an agent stops here, and what to do; "" if one does."""
+    if switch := find_own_switch(machine):
+        return switch
     asking = [(survey, there) for survey in surveys for there in survey.installed if there.asks(machine)]
     obstacles = [survey.obstacles_of(there) for survey, there in asking]
     if not all(obstacles):
