@@ -151,8 +151,14 @@ class Inbox:
         return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
 
     def has_changed(self) -> bool:
-        """Return whether the spool may hold lines that were not there when it was read last. Opens no file."""
-        return self.look() != self.seen or self.seen is None
+        """Return whether the spool may hold lines that were not there when it was read last.
+
+        Returns True if that cannot be seen, such as without a free file descriptor; `ingest` then logs why.
+        """
+        try:
+            return self.look() != self.seen or self.seen is None
+        except OSError:
+            return True
 
     def look(self) -> "tuple[int, int] | None":
         """Return inode and size of the file to which hooks append, or None if there are full files beside it."""
