@@ -26,8 +26,8 @@ def session(project):
     project.write(
         user("Go on."),
         {"type": "system", "subtype": "x"},
-        assistant("We decided.", id="m1"),
-        assistant(f"All done.\n\n{DONE}\n\nBut not `{DONE}`.", id="m2"),
+        assistant("We decided.", id="m1", uuid="u1"),
+        assistant(f"All done.\n\n{DONE}\n\nBut not `{DONE}`.", id="m2", uuid="u2"),
     )
     return project
 

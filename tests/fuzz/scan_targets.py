@@ -78,10 +78,11 @@ def rows_of_ranges(data, program, edges, step):
 
 def rows_of_file(path, program, edges, step=local.LINE_BLOCK_BYTES):
     """Return the rows of a file that is cut at the edges, and is read `step` bytes at a time."""
-    scan = _core.RangeScan(program)
+    scan, problems = _core.RangeScan(program), []
     with patch.object(local, "LINE_BLOCK_BYTES", step):
         for start, end in pairwise(edges):
-            local.scan_file(scan, FileRange(path, start, end, os.path.getsize(path)))
+            local.scan_file(scan, FileRange(path, start, end, os.path.getsize(path)), problems)
+    assert not problems
     return rows_of(scan)
 
 
