@@ -43,7 +43,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
-    if exists(f"{event.root}/{MACHINES['idle']['off_file']}"):
+    if exists(f"{event.root}/{MACHINES['idle'].get('off_file')}"):
         return None
     return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 
