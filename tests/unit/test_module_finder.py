@@ -6,6 +6,7 @@ import py_compile
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -189,13 +190,14 @@ def test_modules_are_loaded_ahead_only_if_a_finder_is_there(package, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("code", "is_enabled"),
-    [
-        ("import tailhook.errors", True),
-        ("from tailhook._core import ModuleFinder as F; F().start_hook('errors')", False),
-    ],
+    ("name", "is_enabled"), [("tailhook/hook/entry.py", False), ("hook/entry.py", True), ("tailhook/program.py", True)]
 )
-def test_only_a_hooks_process_goes_without_looks_for_cycles(code, is_enabled):
-    report = f"{code}; import gc, sys; print(gc.isenabled(), 'tailhook.errors' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{is_enabled} True\n"
+def test_only_a_cold_hooks_process_goes_without_looks_for_cycles(tmp_path, name, is_enabled):
+    """It is known by its file, before the core has made as many objects as start a look."""
+    program = tmp_path / name
+    program.parent.mkdir(parents=True)
+    package = str(Path(tailhook.__file__).parents[1])
+    lines = ["import gc, sys", f"sys.path.insert(0, {package!r})", "import tailhook._core", "print(gc.isenabled())"]
+    program.write_text("\n".join(lines))
+    done = subprocess.run([sys.executable, "-I", program], capture_output=True, text=True, check=True)
+    assert done.stdout == f"{is_enabled}\n"

@@ -26,11 +26,12 @@ from tailhook.stores.processes import pid_namespace
 
 @pytest.fixture
 def inbox(tmp_path, monkeypatch):
-    """Yield an inbox of the spool to which `append_record` writes."""
+    """Yield an inbox of the spool to which `append_record` writes. No transaction ends because its time is over."""
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
     database = Database(f"sqlite:///{tmp_path}/plates.db")
+    database.record_lines = partial(database.record_lines, clock=lambda: 0.0)
     yield Inbox(tmp_path / "tailhook", database)
     database.close()
 
@@ -391,7 +392,6 @@ def count_transactions(database):
 def test_a_backlog_is_taken_in_transactions_of_many_events(inbox):
     numbers = range(2 * MAX_BATCH_LINES + 5)
     spool.append_record(b"".join(event(number, session_id=f"s{number % 7}") for number in numbers))
-    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
     transactions = count_transactions(inbox.database)
     assert inbox.ingest() == len(numbers)
     assert len(transactions) == 3
@@ -412,7 +412,6 @@ def test_a_transaction_of_a_backlog_ends_after_a_twentieth_of_a_second(inbox):
 def test_each_changed_session_of_a_transaction_is_published_once(inbox):
     published = []
     inbox.database.changed = lambda plate: published.append((plate["session_id"], plate["version"]))
-    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
     spool.append_record(b"".join(event(number, session_id=f"s{number % 2}") for number in range(10)))
     inbox.ingest()
     assert published == [("s0", 5), ("s1", 5)]
@@ -421,7 +420,6 @@ def test_each_changed_session_of_a_transaction_is_published_once(inbox):
 def test_the_number_of_waiting_events_is_published_while_a_backlog_is_taken(inbox):
     published = []
     inbox.notify_backlog = published.append
-    inbox.database.record_lines = partial(inbox.database.record_lines, clock=lambda: 0.0)
     spool.append_record(b"".join(map(event, range(3 * MAX_BATCH_LINES))))
     (inbox.folder / spool.SPOOL_FILE).rename(inbox.folder / f"{spool.SPOOL_FILE}.5")
     spool.append_record(b"".join(map(event, range(1000, 1000 + MAX_BATCH_LINES))))
