@@ -1,5 +1,7 @@
 """Fixtures: a page in a real browser that is signed in at a running daemon."""
 
+from urllib.parse import quote
+
 import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -33,7 +35,7 @@ def shared(tmp_path_factory):
 def daemon(shared):
     """Return a running daemon without plates."""
     for session in shared.plates():
-        shared.ask("DELETE", f"/plates/{session}")
+        shared.ask("DELETE", f"/plates/{quote(session, safe='')}")
     return shared
 
 
