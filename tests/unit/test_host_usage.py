@@ -20,7 +20,7 @@ def found(files, random=None):
 
 def billed(bill):
     """Return responses of a bill as `found` does."""
-    rows = [[*row._replace(timestamp=datetime.fromisoformat(row.timestamp))] for row in bill]
+    rows = [[*row._replace(timestamp=datetime.fromisoformat(row.timestamp.replace("Z", "+00:00")))] for row in bill]
     return sorted(rows, key=repr)
 
 
