@@ -1,13 +1,14 @@
 """Every command prints its own usage, and what it needs that is not there."""
 
 import argparse
+import re
 import subprocess
 import sys
 
 import pytest
 from support.host import ENVIRONMENT
 
-from tailhook.cli.parser import COMMAND_MODULES, modules_of, parser
+from tailhook.cli.parser import COMMAND_MODULES, COMMANDS_BY_WISH, modules_of, parser, run_command
 
 
 def leaves(top, words=()):
@@ -21,7 +22,7 @@ def leaves(top, words=()):
 
 
 ALL = list(leaves(parser()))
-COMMANDS = [words for words in ALL if words != ("hook",)]  # a hook leaves out what it does not know
+LEAVES_BUT_HOOK = [words for words in ALL if words != ("hook",)]  # a hook leaves out what it does not know
 NEEDED = {
     ("memory", "explain"): ["x"],
     ("explain",): ["x"],
@@ -29,10 +30,6 @@ NEEDED = {
     ("plates", "dismiss"): ["x"],
     ("run",): [],
 }
-
-
-def test_every_group_of_commands_is_there():
-    assert {words[0] for words in COMMANDS} >= {"loop", "ralph", "triage", "memory", "plates", "board", "install"}
 
 
 @pytest.mark.parametrize("module", COMMAND_MODULES)
@@ -47,22 +44,64 @@ def test_a_command_needs_its_own_module_only():
         assert list(modules_of(words)) == list(COMMAND_MODULES)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_an_unknown_flag_prints_the_commands_own_usage(project, words):
-    done = project.tailhook(*words, *NEEDED.get(words, []), "--bogus", stdin="")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr.startswith(f"usage: tailhook {' '.join(words)} [-h]")
-    assert f"tailhook {' '.join(words)}: error: " in done.stderr
-    assert "--bogus" in done.stderr
+@pytest.mark.parametrize("words", LEAVES_BUT_HOOK, ids=" ".join)
+def test_an_unknown_flag_is_refused_in_one_line_that_names_the_commands_help(capsys, words):
+    with pytest.raises(SystemExit) as refused:
+        run_command([*words, *NEEDED.get(words, []), "--bogus"])
+    name = " ".join(("tailhook", *words))
+    printed = capsys.readouterr()
+    assert (refused.value.code, printed.out) == (2, "")
+    assert printed.err == f"{name}: error: unrecognized arguments: --bogus. See `{name} --help`.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "command", "message"),
+    [
+        ("scna", "tailhook", "there is no command 'scna'. Did you mean 'scan'?"),
+        ("xyz", "tailhook", "there is no command 'xyz'."),
+        ("--versoin", "tailhook", "unrecognized arguments: --versoin. Did you mean '--version'?"),
+        ("--json", "tailhook", "unrecognized arguments: --json."),
+        ("loop statsu --json", "tailhook loop", "there is no command 'statsu'. Did you mean 'status'?"),
+        ("plates", "tailhook plates", "the following arguments are required: {serve,list,dismiss}."),
+        ("scan --patern=a=b", "tailhook scan", "unrecognized arguments: --patern=a=b. Did you mean '--pattern'?"),
+        ("scan --table tols", "tailhook scan", "argument --table: invalid choice: 'tols'. Did you mean 'tools'?"),
+        (
+            "scan --role x",
+            "tailhook scan",
+            "argument --role: invalid choice: 'x' (choose from 'user', 'assistant', 'human').",
+        ),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_word_that_was_meant(capsys, line, command, message):
+    with pytest.raises(SystemExit) as refused:
+        run_command(line.split())
+    printed = capsys.readouterr()
+    assert (refused.value.code, printed.out) == (2, "")
+    assert printed.err == f"{command}: error: {message} See `{command} --help`.\n"
+
+
+def test_tailhook_alone_lists_every_command_under_what_a_person_wants(capsys):
+    assert run_command([]) == 0
+    printed = capsys.readouterr().out
+    begins = [printed.index(f"\n{wish}:\n") for wish in COMMANDS_BY_WISH]
+    assert begins == sorted(begins)
+    for wish, begin, end in zip(COMMANDS_BY_WISH, begins, [*begins[1:], len(printed)], strict=True):
+        listed = re.findall(r"^  ([a-z-]+)  ", printed[begin:end].partition("\noptions:")[0], re.MULTILINE)
+        assert listed == [name for names in COMMANDS_BY_WISH[wish].values() for name in names]
+    assert {words[0] for words in ALL} == set(re.findall(r"^  ([a-z][a-z-]+)  ", printed, re.MULTILINE))
+    with pytest.raises(SystemExit):
+        run_command(["--help"])
+    assert capsys.readouterr().out == printed
 
 
 @pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
-def test_every_command_has_help_with_an_example(project, words):
-    done = project.tailhook(*words, "--help")
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"usage: {' '.join(('tailhook', *words))} [-h]")
-    assert f"\nexample:\n  {' '.join(('tailhook', *words[:1]))}" in done.stdout
+def test_every_command_has_help_with_an_example(capsys, words):
+    with pytest.raises(SystemExit) as refused:
+        run_command([*words, "--help"])
+    printed = capsys.readouterr().out
+    assert refused.value.code == 0
+    assert printed.startswith(f"usage: {' '.join(('tailhook', *words))} [-h]")
+    assert f"\nexample:\n  {' '.join(('tailhook', *words[:1]))}" in printed
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def command(
 def group(commands: Commands, name: str, about: str, example: str) -> Commands:
     """Declare a command group and return the object on which its commands are declared."""
     parser = command(commands, name, lambda arguments: None, about, example)
-    return parser.add_subparsers(metavar="ACTION", required=True)
+    return parser.add_subparsers(required=True)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -1,42 +1,41 @@
 """The command line: one parser, one small module per command group."""
 
 import argparse
-from collections.abc import Collection, Sequence
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import cast
 
 from tailhook import __version__
+from tailhook.cli.arguments import CommandParser
 from tailhook.cli.output import CommandGroup, attempt, open_missing_streams, wait_for_readers
 
-# The modules of this folder that declare commands, with their commands, in the order of `tailhook --help`.
-COMMAND_MODULES = {
-    "hook": ("hook", "hook-command"),
-    "loop": ("loop",),
-    "ralph": ("ralph",),
-    "triage": ("triage",),
-    "memory": ("memory",),
-    "plates": ("plates", "run"),
-    "board": ("board",),
-    "scan": ("scan",),
-    "usage": ("usage",),
-    "explain": ("explain",),
-    "anatomy": ("anatomy",),
-    "pool": ("pool",),
-    "bench": ("bench",),
-    "install": ("install", "uninstall"),
-    "doctor": ("doctor",),
+# What a person wants, with the modules of this folder that declare commands for it, and their commands: in the order in
+# which `tailhook` lists them.
+COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
+    "Set up and check": {"install": ("install", "uninstall"), "doctor": ("doctor",)},
+    "Keep an agent at work": {"loop": ("loop",), "ralph": ("ralph",), "triage": ("triage",), "memory": ("memory",)},
+    "See every session": {"board": ("board",), "plates": ("plates", "run")},
+    "Read transcripts": {"scan": ("scan",), "usage": ("usage",), "explain": ("explain",), "anatomy": ("anatomy",)},
+    "Run and measure hooks": {"hook": ("hook", "hook-command"), "pool": ("pool",), "bench": ("bench",)},
 }
+COMMAND_MODULES = {name: commands for modules in COMMANDS_BY_WISH.values() for name, commands in modules.items()}
+HELP_COLUMN, HELP_WIDTH = 16, 100  # where the texts of the commands begin in the list of them all, and where they end
 
 
 def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
     open_missing_streams()
     wait_for_readers()
-    arguments, rest = parser(modules_of(argv)).parse_known_args(argv)
+    top = parser(modules_of(argv))
+    arguments, rest = top.parse_known_args(argv)
     if rest and (any(word.startswith("-") for word in rest) or not hasattr(arguments, "add_words")):
-        arguments.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        arguments.parser.refuse_words(rest)
     if rest:
         arguments.add_words(arguments, rest)
+    if arguments.parser is top:
+        top.print_help()
+        return 0
     return attempt(lambda: arguments.run(arguments))
 
 
@@ -49,15 +48,30 @@ def modules_of(argv: Sequence[str]) -> Collection[str]:
 
 
 def parser(modules: Collection[str] = tuple(COMMAND_MODULES)) -> argparse.ArgumentParser:
-    """Return the parser of the commands of some modules."""
-    top = argparse.ArgumentParser(
+    """Return the parser of the commands of some modules. Without a command, `parser` of its result is itself."""
+    top = CommandParser(
         prog="tailhook",
-        description="Answers the hooks of coding agents in milliseconds, however large the transcript.",
+        usage="tailhook [-h] [--version] COMMAND ...",
         epilog="example:\n  tailhook loop start --max 20 'Make the tests pass.'",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"tailhook {__version__}")
-    commands = top.add_subparsers(metavar="COMMAND", required=True)
+    top.set_defaults(parser=top)
+    commands = top.add_subparsers(prog="tailhook", help=argparse.SUPPRESS)
     for name in modules:
         cast("CommandGroup", import_module(f"tailhook.cli.{name}")).add(commands)
+    top.description = describe_commands(commands.choices)
     return top
+
+
+def describe_commands(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
+    """Return the list of all commands, in groups."""
+    lines = ["Answers the hooks of coding agents in milliseconds, however large the transcript."]
+    for wish, modules in COMMANDS_BY_WISH.items():
+        lines += ["", f"{wish}:"]
+        for name in (name for names in modules.values() for name in names if name in parsers):
+            head = f"  {name}".ljust(HELP_COLUMN)
+            lines += textwrap.wrap(
+                parsers[name].description or "", HELP_WIDTH, initial_indent=head, subsequent_indent=" " * HELP_COLUMN
+            )
+    return "\n".join(lines)

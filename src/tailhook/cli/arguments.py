@@ -1,0 +1,40 @@
+"""How the command line refuses what it cannot use: one line, with what was probably meant."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+MIN_SIMILARITY = 0.7  # of a word that was probably meant, as difflib measures it
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser whose message ends with what is wrong, and with the word that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong in one line, and exit with 2."""
+        end = "" if message.endswith(("?", ".")) else "."
+        self.exit(2, f"{self.prog}: error: {message}{end} See `{self.prog} --help`.\n")
+
+    def refuse_words(self, words: Sequence[str]) -> NoReturn:
+        """Print which words no argument takes, and exit with 2."""
+        flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
+        guess = next(filter(None, (similar_word(word.partition("=")[0], flags) for word in words)), "")
+        self.error(f"unrecognized arguments: {' '.join(words)}{guess}")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise ArgumentError if the value is not one of the choices of an argument."""
+        if action.choices is None or value in action.choices:
+            return
+        guess = similar_word(str(value), map(str, action.choices))
+        if action.nargs == argparse.PARSER:
+            raise argparse.ArgumentError(None, f"there is no command {value!r}{guess}")
+        choices = guess or f" (choose from {', '.join(map(repr, action.choices))})"
+        raise argparse.ArgumentError(action, f"invalid choice: {value!r}{choices}")
+
+
+def similar_word(word: str, known: Iterable[str]) -> str:
+    """Return the question whether another word was meant, "" if no known word is similar."""
+    from difflib import get_close_matches  # only for a mistake: it is slow to import
+
+    found = get_close_matches(word, list(known), n=1, cutoff=MIN_SIMILARITY)
+    return f". Did you mean {found[0]!r}?" if found else ""
