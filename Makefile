@@ -118,7 +118,7 @@ corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests co
 secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
 	$(BIN)/python ext/secret_rules.py
 
-pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards and of a session, as the README shows them (needs Chromium)
+pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards and of a session, as the pages show them (needs Chromium)
 	$(BIN)/python examples/board.py docs/images/board-terminal.svg
 	$(BIN)/python tests/browser/picture.py docs/images board-web board-web-details
 	$(MAKE) --no-print-directory session-pictures

@@ -1,4 +1,4 @@
-"""Turn a run of the benchmarks into a page of tables, and plot the comparisons that the README shows.
+"""Turn a run of the benchmarks into a page of tables, and plot the comparisons that docs/performance.md shows.
 
 usage: report.py RUN.json RESULTS_FOLDER
 """

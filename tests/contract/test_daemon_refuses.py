@@ -1,4 +1,4 @@
-"""Unauthorised requests are refused: one class for each kind of attacker that the README names."""
+"""Unauthorised requests are refused: one class for each kind of attacker that docs/promises.md names."""
 
 import json
 import os

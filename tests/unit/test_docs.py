@@ -27,6 +27,11 @@ from tailhook.hook.machines import MACHINES, machines_with
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
+COMMANDS = ROOT / "docs" / "commands.md"
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PROMISES = ROOT / "docs" / "promises.md"
+RECIPES = ROOT / "docs" / "recipes.md"
 INSTALLING = ROOT / "docs" / "installing.md"
 DECIDES = ROOT / "docs" / "how-a-hook-decides.md"
 TROUBLESHOOTING = ROOT / "docs" / "troubleshooting.md"
@@ -39,7 +44,7 @@ RALPH = ROOT / "docs" / "machines" / "ralph.md"
 PLATES = ROOT / "docs" / "machines" / "plates.md"
 PAGES = [
     README,
-    ROOT / "CONTRIBUTING.md",
+    CONTRIBUTING,
     ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "plugin").rglob("*.md")),
@@ -171,9 +176,9 @@ def test_every_command_that_a_page_names_exists_and_has_its_flags(page):
         assert {word for word in given if word.startswith("--")} <= flags(command) | {"--json"}, span
 
 
-def test_the_readme_lists_every_command_with_all_its_flags():
+def test_the_page_on_commands_lists_every_command_with_all_its_flags():
     missing = set(leaves(parser()))
-    for cells in rows(README):
+    for cells in rows(COMMANDS):
         names = re.findall(r"`([^`]+)`", cells[0])
         if not names or not names[0].startswith("tailhook "):
             continue
@@ -208,14 +213,14 @@ def test_the_page_of_a_machine_lists_all_flags_of_its_command(page, command):
 # ---- keys, variables, machines, goals ----------------------------------------
 
 
-def test_the_readme_lists_the_keys_of_the_hook_and_only_keys_that_are_read():
+def test_the_page_on_configuration_lists_the_keys_of_the_hook_and_only_keys_that_are_read():
     known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
-    listed = {cells[0].strip("`") for cells in rows(README) if re.fullmatch(r"`[a-z]+\.[a-z_]+`", cells[0])}
+    listed = {cells[0].strip("`") for cells in rows(CONFIGURATION) if re.fullmatch(r"`[a-z]+\.[a-z_]+`", cells[0])}
     assert {f"hook.{key}" for key in KEYS["hook"]} <= listed <= known
 
 
-def test_the_readme_has_the_machines_that_are_asked_by_default():
-    (default,) = [cells[1].strip("`") for cells in rows(README) if cells[0] == "`hook.machines`"]
+def test_the_page_on_configuration_has_the_machines_that_are_asked_by_default():
+    (default,) = [cells[1].strip("`") for cells in rows(CONFIGURATION) if cells[0] == "`hook.machines`"]
     assert tuple(json.loads(default)) == tuple(machines_with("default"))
 
 
@@ -236,20 +241,20 @@ def test_every_variable_that_a_page_names_is_read(page):
     assert set(re.findall(r"TAILHOOK_[A-Z_]+", page.read_text())) <= read
 
 
-def test_the_readme_lists_every_variable_that_tailhook_reads():
+def test_the_page_on_configuration_lists_every_variable_that_tailhook_reads():
     read = {
         name
         for path in (ROOT / "src").rglob("*.py")
         for name in re.findall(r"[\"'](TAILHOOK_[A-Z_]+)[\"']", path.read_text())
     }
-    listed = {name for cells in rows(README) for name in re.findall(r"TAILHOOK_[A-Z_]+", cells[0])}
+    listed = {name for cells in rows(CONFIGURATION) for name in re.findall(r"TAILHOOK_[A-Z_]+", cells[0])}
     assert listed == read - INTERNAL_VARIABLES
 
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_machine_has_a_page_of_its_own_with_its_configuration(name):
     page = ROOT / "docs" / "machines" / f"{name}.md"
-    listed = {cells[0].strip("`") for cells in [*rows(README), *rows(page)]}
+    listed = {cells[0].strip("`") for cells in [*rows(CONFIGURATION), *rows(page)]}
     assert {f"{name}.{key}" for key in KEYS.get(name, ())} <= listed
 
 
@@ -275,7 +280,7 @@ def test_every_goal_that_a_page_names_is_in_the_makefile(page):
 
 def test_contributing_lists_every_goal_of_the_makefile():
     goals = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    listed = {cells[0].strip("`").removeprefix("make ") for cells in rows(ROOT / "CONTRIBUTING.md")}
+    listed = {cells[0].strip("`").removeprefix("make ") for cells in rows(CONTRIBUTING)}
     assert goals - listed == {"help"}
 
 
@@ -295,18 +300,18 @@ def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
                 assert hasattr(known[node.value.id], node.attr), ast.unparse(node)
 
 
-def test_every_function_and_setting_that_contributing_names_is_in_the_code():
+def test_every_function_and_setting_that_a_contributor_reads_of_is_in_the_code():
     endings = (".py", ".pyi", ".pyx", ".pxi", ".h")
     files = [path for folder in ("src", "ext", "tests", "benches") for path in (ROOT / folder).rglob("*")]
     sources = "\n".join(path.read_text() for path in files if path.suffix in endings)
-    for span in spans(ROOT / "CONTRIBUTING.md"):
+    for span in [*spans(CONTRIBUTING), *spans(RECIPES), *spans(PROMISES)]:
         if re.fullmatch(r"[\w.]*[a-z]_[a-z]\w*(\(.*\))?", span) and span != "callgrind_annotate":  # of valgrind
             name = span.partition("(")[0].rpartition(".")[2]
             assert re.search(rf"\b{name}\b", sources), span
 
 
-def test_the_readme_has_the_number_of_fuzz_targets():
-    assert re.findall(r"(\d+) fuzz targets", README.read_text()) == [str(len(TARGETS))]
+def test_the_page_on_promises_has_the_number_of_fuzz_targets():
+    assert re.findall(r"(\d+) fuzz targets", PROMISES.read_text()) == [str(len(TARGETS))]
 
 
 def test_the_benchmark_of_the_library_that_a_page_shows_measures_it(tmp_path):
@@ -389,11 +394,25 @@ def test_the_tree_names_every_folder():
     done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip("git does not know the files")
-    listed = {name for cells in rows(README) for name in re.findall(r"`([\w./-]+/)`", cells[0])}
+    listed = {name for cells in rows(CONTRIBUTING) for name in re.findall(r"`([\w./-]+/)`", cells[0])}
     paths = [path.split("/") for path in done.stdout.split()]
     folders = {f"{parts[0]}/" for parts in paths if len(parts) > 1} - {"src/"}
     folders |= {f"src/tailhook/{parts[2]}/" for parts in paths if parts[:2] == ["src", "tailhook"] and len(parts) > 3}
     assert folders - listed == set()
+
+
+def test_the_readme_stays_short_and_goes_from_the_installation_to_the_pages():
+    headings = re.findall(r"^## (.*)$", README.read_text(), re.MULTILINE)
+    assert headings == [
+        "Install",
+        "The first loop",
+        "The board",
+        "The first look at transcripts",
+        "How fast",
+        "Where to go",
+        "License",
+    ]
+    assert len(README.read_bytes()) <= 10_000
 
 
 # ---- samples -----------------------------------------------------------------

@@ -44,6 +44,8 @@ def modules_of(argv: Sequence[str]) -> Collection[str]:
 
     To import all of them takes longer than most commands.
     """
+    if argv == ["--version"]:
+        return ()
     return [name for name, commands in COMMAND_MODULES.items() if argv and argv[0] in commands] or COMMAND_MODULES
 
 

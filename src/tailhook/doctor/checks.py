@@ -279,7 +279,9 @@ def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | 
         return
     complaints = list(find_unused_keys(values, of_project=enabled is not None))
     for complaint in complaints:
-        yield Finding("config", WARNING, f"{path}: {complaint}", "The README lists the keys and their values.")
+        yield Finding(
+            "config", WARNING, f"{path}: {complaint}", "docs/configuration.md lists the keys and their values."
+        )
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
     if enabled is not None:
