@@ -1,6 +1,6 @@
 # Ids that were read before: those of tools' results, and of records, of which hosts write some twice.
 #
-# Gives: RecIds, rec_find_id, rec_add_id. For Python: SeenRecords, repeated_records.
+# Gives: RecIds, rec_find_id, rec_add_id, rec_is_new, SeenRecords, repeated_records. For Python: the last two.
 # Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi),
 # rec_value_is_string (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
 #

@@ -2,8 +2,8 @@
 #
 # Gives: nothing to other parts. For Python: last_message.
 # Needs: the window (transcript/window.pxi), the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
-# records (transcript/records.pxi), rec_is_same_message (transcript/record_class.pxi), iso_read_time
-# (text/iso8601.pxi), transcript/assistant.h.
+# records (transcript/records.pxi), rec_is_same_message (transcript/record_class.pxi), repeated_records
+# (transcript/ids.pxi), iso_read_time (text/iso8601.pxi), transcript/assistant.h.
 #
 # The hooks want texts as bytes: a str with a single character over U+FFFF takes four bytes for each character.
 
@@ -19,8 +19,11 @@ cdef enum:
     REC_MAX_MESSAGE_SPREAD_BYTES = 262144
 
 
-cdef object rec_newest_message(WinWindow* window, bint sidechains):
-    """Return (outcome, texts), as _core.pyi documents for last_message."""
+cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
+    """Return (outcome, texts), as _core.pyi documents for last_message.
+
+    file: if given, records that an earlier line of it holds, too, are passed over.
+    """
     cdef WinLine line
     cdef RecFields fields
     cdef double time
@@ -29,10 +32,14 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains):
     cdef object request = None
     cdef object other
     cdef list texts = []
+    cdef object repeated = None
+    cdef bint saw_compaction = False
     window.stops_at_long = True  # what is before a long line is older than an unknown message
     while win_previous(window, &line):
         if window.skipped_lines and not texts:
             break
+        if file is not None and not saw_compaction:
+            saw_compaction = win_line_contains(&line, b'"compact_boundary"')
         if not rec_may_hold_assistant(line.start, line.end) or not rec_find(line.start, line.end, &fields):
             continue
         if not rec_is_assistant(&fields) or (rec_is_host_made(&fields) if sidechains else rec_is_foreign(&fields)):
@@ -44,6 +51,10 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains):
                 break
         if not rec_has_text(&fields, False):
             continue
+        if saw_compaction:
+            repeated = repeated_records(file) if repeated is None else repeated
+            if line.offset in repeated:
+                continue
         texts.append((rec_utf8(&fields, False), time if rec_value_time(&fields.top[FIELD_TIMESTAMP], &time) else None))
         message = rec_value_string(&fields.message[FIELD_ID])
         request = rec_value_text(&fields.top[FIELD_REQUEST_ID])
@@ -60,7 +71,7 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains):
 
 # ---- for Python ---------------------------------------------------------------
 
-def last_message(file, max_bytes=None, max_line=None, max_lines=None, bint sidechains=False):
+def last_message(file, max_bytes=None, max_line=None, max_lines=None, bint sidechains=False, bint once=False):
     cdef WinWindow window
     try:
         win_open(&window, file, 0, None, max_line, False)
@@ -68,6 +79,6 @@ def last_message(file, max_bytes=None, max_line=None, max_lines=None, bint sidec
         if max_bytes is not None:
             window.lower = max(window.upper - <int64_t>max_bytes, 0)
             window.finished = window.finished or window.lower >= window.upper
-        return rec_newest_message(&window, sidechains)
+        return rec_newest_message(&window, sidechains, file if once else None)
     finally:
         win_close(&window)

@@ -3,6 +3,7 @@
 # Gives: nothing to other parts. For Python: reverse_lines, forward_lines, reverse_records, forward_records,
 # reverse_messages.
 # Needs: the window (transcript/window.pxi), RecFields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
+# SeenRecords, rec_is_new and repeated_records (transcript/ids.pxi),
 # rec_message and rec_may_hold_message (transcript/records.pxi), rec_copy (transcript/record_class.pxi), bytes_between
 # (text/view.pxi), JsonColumn and json_scan_row (json/columns.pxi), json_skip_space (json/grammar.pxi).
 
@@ -59,6 +60,7 @@ cdef class LineIterator:
     cdef bytes member  # if given, leave out the lines of which win_may_exceed returns False
     cdef int64_t bound
     cdef object without  # offsets of lines that are left out; None: none
+    cdef SeenRecords seen  # if given, a record that stands twice is returned once
     cdef WinWindow window
     cdef bint saw_compaction  # the record that a compaction leaves was among the lines
     cdef WinOldest oldest  # of the messages that were returned
@@ -94,6 +96,8 @@ cdef class LineIterator:
                     continue
                 if self.without is not None and line.offset in self.without:
                     continue
+                if self.seen is not None and self.is_repeated(&fields, line.offset):
+                    continue
                 if rec_value_is(&fields.top[FIELD_SUBTYPE], b"compact_boundary", 16):
                     self.saw_compaction = True
                 if self.give == WIN_RECORDS:
@@ -105,6 +109,15 @@ cdef class LineIterator:
             raise StopIteration
         finally:
             os_flag_leave(&self.busy)
+
+    cdef bint is_repeated(self, RecFields* fields, int64_t offset) except -1:
+        """Return whether a record was returned before, or an earlier line holds it: then that one is returned.
+
+        Backwards, the earlier lines are searched when a compaction was passed, and not before: all of the file is read.
+        """
+        if self.saw_compaction and self.without is None and not self.window.forward:
+            self.without = repeated_records(self.file)
+        return (self.without is not None and offset in self.without) or not rec_is_new(&self.seen.ids, fields)
 
     cdef void note_message(self, RecFields* fields, int64_t offset) noexcept:
         """Keep what `may_repeat` needs of a message. A queued prompt is an attachment with the time of its typing."""
@@ -147,6 +160,13 @@ cdef LineIterator win_iterate(object file, int64_t start, object end, object max
     return lines
 
 
+cdef LineIterator rec_iterate(object file, int64_t start, object end, object max_line, bint forward, bint once):
+    cdef LineIterator lines = win_iterate(file, start, end, max_line, forward, WIN_RECORDS)
+    if once:
+        lines.seen = SeenRecords.__new__(SeenRecords)
+    return lines
+
+
 def reverse_lines(file, start=0, end=None, max_line=None, bytes containing=None, tuple above=None):
     cdef LineIterator lines = win_iterate(file, start, end, max_line, False, WIN_LINES)
     lines.needle = containing
@@ -165,8 +185,8 @@ def forward_lines(file, start=0, end=None, max_line=None, bytes containing=None)
     return lines
 
 
-def reverse_records(file, start=0, end=None, max_line=None):
-    return win_iterate(file, start, end, max_line, False, WIN_RECORDS)
+def reverse_records(file, start=0, end=None, max_line=None, bint once=False):
+    return rec_iterate(file, start, end, max_line, False, once)
 
 
 def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None, without=None):
@@ -176,5 +196,5 @@ def reverse_messages(file, start=0, end=None, max_line=None, max_lines=None, wit
     return lines
 
 
-def forward_records(file, start=0, end=None, max_line=None):
-    return win_iterate(file, start, end, max_line, True, WIN_RECORDS)
+def forward_records(file, start=0, end=None, max_line=None, bint once=False):
+    return rec_iterate(file, start, end, max_line, True, once)

@@ -323,14 +323,29 @@ def parse_record(line: bytes, offset: int = 0, original: Record | None = None) -
     """
 
 def reverse_records(
-    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    once: bool = False,
 ) -> Iterator[Record]:
-    """Iterate over the records of `reverse_lines`. Lines without a record are skipped."""
+    """Iterate over the records of `reverse_lines`. Lines without a record are skipped.
+
+    once: a record that stands twice (`SeenRecords`) is returned once. Behind a compaction, that is where it stands
+        first; all of the file is read for this.
+    """
 
 def forward_records(
-    file: int | BinaryIO | FileIO, start: int = 0, end: int | None = None, max_line: int | None = None
+    file: int | BinaryIO | FileIO,
+    start: int = 0,
+    end: int | None = None,
+    max_line: int | None = None,
+    once: bool = False,
 ) -> Iterator[Record]:
-    """Iterate over the records of `forward_lines`. Lines without a record are skipped."""
+    """Iterate over the records of `forward_lines`. Lines without a record are skipped.
+
+    once: a record that stands twice (`SeenRecords`) is returned where it stands first.
+    """
 
 def reverse_messages(
     file: int | BinaryIO | FileIO,
@@ -400,6 +415,7 @@ def last_message(
     max_line: int | None = None,
     max_lines: int | None = None,
     sidechains: bool = False,
+    once: bool = False,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
     """Return the newest message of the assistant, not of a sub-agent, that has text: (outcome, texts).
 
@@ -407,6 +423,7 @@ def last_message(
     max_line: bytes; longer lines are skipped. None: no limit.
     max_lines: how many lines to read. None: no limit.
     sidechains: messages of sub-agents count, too.
+    once: records that a compaction wrote again do not count. If one may have, all of the file is read.
 
     A message is all records with its id and request id (`is_same_message`) that have text. texts: for each record,
     oldest first, its text and its timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone

@@ -8,7 +8,7 @@ from codecs import BOM_UTF8 as BOM
 from itertools import chain
 from threading import Event
 
-from tailhook._core import forward_lines, parse_json, parse_record
+from tailhook._core import SeenRecords, forward_lines, parse_json, parse_record
 from tailhook.host_records import HostRecords, recognize
 from tailhook.sources import open_path
 
@@ -53,6 +53,7 @@ class Follower:
         self._torn_end = 0  # the line that begins there has no end before this offset, and is not a whole object
         self._torn_witness = b""  # the bytes before it
         self._host: HostRecords | None = None
+        self._ids = SeenRecords()  # of the records that were given
 
     def __iter__(self) -> Iterator[Record]:
         try:
@@ -183,9 +184,9 @@ class Follower:
 
     def _parse(self, line: bytes, offset: int) -> list[Record]:
         if self._host is not None:
-            return self._host.records(line, offset)
+            return self._host.new_records(line, offset, self._ids)
         record = parse_record(line, offset)
-        return [] if record is None else [record]
+        return [record] if record is not None and self._ids.add(record) else []
 
 
 def own_copy(file: SeekableFile) -> SeekableFile:

@@ -38,7 +38,8 @@ class Transcript:
     """A transcript: made by `open`, closed by `close` or at the end of a `with` block.
 
     Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
-    given as they are. Each iteration reads what the file held when it began. A file that is truncated or overwritten
+    given as they are. A record that stands twice, with the same uuid, is given once: a compaction writes old records
+    again. Each iteration reads what the file held when it began. A file that is truncated or overwritten
     meanwhile ends it. A transcript of Codex, Gemini, Copilot or Cursor gives records with Claude Code's types and
     attributes; `Record.json` is the host's own.
     """
@@ -135,7 +136,7 @@ class Transcript:
 
     def __iter__(self) -> Iterator[Record]:
         translated = self._translated()
-        return forward_records(self._file) if translated is None else translated.forward(self._file)
+        return forward_records(self._file, once=True) if translated is None else translated.forward(self._file)
 
     def reversed(self, roles: Collection[str] | None = None, limit: int | None = None) -> Iterator[Record]:
         """Yield the records, newest first.
@@ -152,7 +153,7 @@ class Transcript:
         wanted = None if roles is None else check_strings("roles", roles)
         most = None if limit is None else min(check_whole_number("limit", limit, 0), MAX_OFFSET)
         translated = self._translated()
-        records = reverse_records(self._file) if translated is None else translated.reverse(self._file)
+        records = reverse_records(self._file, once=True) if translated is None else translated.reverse(self._file)
         return islice((record for record in records if wanted is None or record.role in wanted), most)
 
     def at(self, offset: int) -> Record:
@@ -254,7 +255,7 @@ class Transcript:
         translated = self._translated()
         if translated is not None:
             return translated.last_message(self._file)
-        outcome, texts = last_message(self._file, sidechains=self.is_of_sub_agent)
+        outcome, texts = last_message(self._file, sidechains=self.is_of_sub_agent, once=True)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:

@@ -26,8 +26,8 @@ def session(project):
     project.write(
         user("Go on."),
         {"type": "system", "subtype": "x"},
-        assistant("We decided.", id="m1", uuid="u1"),
-        assistant(f"All done.\n\n{DONE}\n\nBut not `{DONE}`.", id="m2", uuid="u2"),
+        assistant("We decided.", id="m1"),
+        assistant(f"All done.\n\n{DONE}\n\nBut not `{DONE}`.", id="m2"),
     )
     return project
 
@@ -62,6 +62,15 @@ def test_a_message_is_chosen_by_its_number(session):
     assert explain(session, "--message", "4").stderr == (
         f"tailhook: {session.transcript}: there is no message 4: it has 3\n"
     )
+
+
+def test_the_newest_message_is_not_one_that_a_second_compaction_wrote_again(session):
+    first, second = assistant("First.", id="m1"), assistant("Second.", id="m2")
+    compaction = {"type": "system", "subtype": "compact_boundary"}
+    rewrite(session, user("Go on."), first, {**compaction, "uuid": "c1"}, second, first, {**compaction, "uuid": "c2"})
+    found = json.loads(explain(session, "--json").stdout)
+    assert found["text"] == "Second."
+    assert found["offset"] == json.loads(explain(session, "--message", "3", "--json").stdout)["offset"]
 
 
 def test_a_record_is_chosen_by_its_offset(session):

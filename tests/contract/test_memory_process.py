@@ -609,6 +609,16 @@ def test_explain_shows_each_line_its_keyword_booster_and_share(memory):
     assert facts["categories"]["SESSION_SUMMARY"]["exchanges"] == 1
 
 
+def test_explain_counts_once_what_a_second_compaction_wrote_again(memory):
+    once = json.loads(memory.tailhook("memory", "explain", str(memory.transcript), "--json").stdout)
+    records = list(map(json.loads, memory.transcript.read_text().splitlines()))
+    records = [{"uuid": f"r{number}", **record} for number, record in enumerate(records)]
+    boundary = {"type": "system", "subtype": "compact_boundary"}
+    memory.transcript.write_text("")
+    memory.write(*records, {**boundary, "uuid": "c1"}, *records, {**boundary, "uuid": "c2"})
+    assert json.loads(memory.tailhook("memory", "explain", str(memory.transcript), "--json").stdout) == once
+
+
 @pytest.mark.parametrize("path", ["/nowhere.jsonl", "/"])
 def test_explain_of_what_cannot_be_read_fails_with_a_line_that_names_it(memory, path):
     done = memory.tailhook("memory", "explain", path)

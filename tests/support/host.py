@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ def measured(argv: list[str]) -> list[str]:
 
 MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory machine, two decisions
 PROMPT = "Make the tests pass."
+RECORD_NUMBERS = count(1)  # no two records have one uuid: the second would be old
 
 
 class Started(subprocess.Popen):
@@ -214,4 +216,5 @@ def assistant(*texts: str, at: float | None = None, id: str = "msg_1", **fields:
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() if at is None else at))
     content = [{"type": "text", "text": words} for words in texts]
     message = {"id": id, "type": "message", "role": "assistant", "content": content}
-    return {"isSidechain": False, "message": message, "type": "assistant", "uuid": "u", "timestamp": stamp, **fields}
+    uuid = f"00000000-0000-4000-8000-{next(RECORD_NUMBERS):012}"
+    return {"isSidechain": False, "message": message, "type": "assistant", "uuid": uuid, "timestamp": stamp, **fields}

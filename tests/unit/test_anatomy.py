@@ -81,6 +81,16 @@ def test_every_byte_belongs_to_one_kind():
     assert anatomy.largest[0] == (len(SESSION[2][1]), len(SESSION[0][1]) + len(SESSION[1][1]), "result")
 
 
+def test_a_record_that_stands_twice_has_the_bytes_of_both_lines_and_happened_once():
+    prompt = b'{"type":"user","uuid":"u1","message":{"role":"user","content":"Fix it."}}\n'
+    call = b'{"type":"assistant","uuid":"u2","message":{"content":[{"type":"tool_use","name":"Bash"}]}}\n'
+    compaction = b'{"type":"system","subtype":"compact_boundary","uuid":"c%d"}\n'
+    anatomy = measure(prompt + call + compaction % 1 + prompt + call + compaction % 2)
+    assert (anatomy.bytes_by_kind["person"], anatomy.bytes_by_kind["call"]) == (2 * len(prompt), 2 * len(call))
+    assert (anatomy.events["prompts"], anatomy.events["tools"], anatomy.events["compactions"]) == (1, 1, 2)
+    assert anatomy.tools == {"Bash": 1}
+
+
 def test_a_progress_record_with_a_message_is_a_sub_agents():
     nested = {"type": "agent_progress", "agentId": "a", "message": {"type": "assistant", "message": {}}}
     lines = [

@@ -90,6 +90,18 @@ def test_records_come_as_they_are_written(reader, path):
     reader.wait([0, 1, 2, 3, 4])
 
 
+def test_a_record_that_is_written_again_is_given_once_and_again_in_a_new_file(reader, path):
+    def known(number):
+        return line(number).replace(b"{", b'{"uuid": "u%d", ' % number, 1)
+
+    append(path, known(2) + known(3))
+    reader.wait([0, 1, 2, 3])
+    append(path, known(2) + known(3) + known(4))
+    reader.wait([0, 1, 2, 3, 4])
+    path.write_bytes(known(2))
+    reader.wait([0, 1, 2, 3, 4, 2])
+
+
 def test_a_torn_line_waits_until_it_is_whole(reader, path):
     whole = line(2)
     for byte in (whole[at : at + 9] for at in range(0, len(whole), 9)):

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support.host import assistant
 from support.host_records import RECORDS
 from support.timed_records import record, write
 from support.usual_secrets import SECRETS, is_shown, written
@@ -18,6 +19,12 @@ def test_last_words_are_read_from_other_hosts_transcripts(tmp_path, name):
     assert last_words(str(path)).strip() == "Done."
     path.write_text(f"{json.dumps(first)}\n")
     assert last_words(str(path)) is None
+
+
+def test_last_words_are_not_those_that_a_second_compaction_wrote_again(tmp_path):
+    old, new = (json.dumps(assistant(words, id=words)) for words in ("Old.", "New."))
+    compaction = '{"type":"system","subtype":"compact_boundary"}'
+    assert last_words(write(tmp_path / "t", old, compaction, new, old, compaction)) == "New."
 
 
 def test_last_words_have_nothing_in_them_that_steers_a_terminal(tmp_path):

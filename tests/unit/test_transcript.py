@@ -108,6 +108,71 @@ def test_the_last_match_is_the_last_of_the_newest_record_that_has_one(session):
     assert repr(match.record).startswith("Record(type='assistant'")
 
 
+def compacted_twice():
+    """Return records of which a second compaction wrote the first ones again, and the numbers of the copies."""
+    old = [record("user", "Try A.", uuid="u1"), record("assistant", "A is DONE", uuid="u2")]
+    new = [record("user", "Try B.", uuid="u3"), record("assistant", "B is DONE", uuid="u4")]
+    boundary = {"type": "system", "subtype": "compact_boundary"}
+    return [*old, {**boundary, "uuid": "c1"}, *new, *old, {**boundary, "uuid": "c2"}], (5, 6)
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("after", [[], [record("user", "Thanks.", uuid="u5")]])
+def test_whatever_reads_a_transcript_finds_a_record_that_stands_twice_once(tmp_path, in_memory, after):
+    records, copies = compacted_twice()
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in [*records, *after]))
+    once = [one["uuid"] for number, one in enumerate(records) if number not in copies] + [one["uuid"] for one in after]
+    with transcript.open(io.BytesIO(path.read_bytes()) if in_memory else path) as session:
+        assert [one.uuid for one in session] == once
+        assert [one.uuid for one in session.reversed()] == once[::-1]
+        assert [one.uuid for one in session.reversed({"assistant"}, 1)] == ["u4"]
+        assert [one.offset for one in session.reversed()] == [one.offset for one in session][::-1]
+        assert session.last_message() == "B is DONE"
+        assert session.find_last(PatternSet(["DONE"])).record.text == "B is DONE"
+        assert [match.record.text for match in session.findall(PatternSet(["DONE"]))] == ["A is DONE", "B is DONE"]
+        assert [one.text for one in session.messages()][:4] == ["Try A.", "A is DONE", "Try B.", "B is DONE"]
+
+
+def test_the_lines_of_a_record_that_stands_twice_are_all_there(tmp_path):
+    """Each has an offset, and a search of files gives each line that it finds, like other programs for searching."""
+    records, _ = compacted_twice()
+    path = tmp_path / "session.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    offsets = [row.offset for row in scan(path, "records").rows()]
+    assert len(offsets) == len(records)
+    with transcript.open(path) as session:
+        assert [session.at(offset).json() for offset in offsets] == records
+
+
+def test_a_record_without_a_uuid_is_never_old():
+    data = b'{"type":"system","subtype":"compact_boundary"}\n' * 2 + b'{"type":"user","message":{"content":"a"}}\n' * 2
+    for end in (b"", b'{"type":"system","subtype":"compact_boundary","uuid":"c"}\n'):
+        session = transcript.open(io.BytesIO(data + end))
+        assert len(list(session)) == len(list(session.reversed())) == 4 + bool(end)
+
+
+def test_the_newest_records_are_read_without_a_look_at_the_rest_unless_a_compaction_is_passed():
+    class File(io.BytesIO):
+        least = 1 << 62
+
+        def readinto(self, buffer):
+            self.least = min(self.least, self.tell())
+            return super().readinto(buffer)
+
+    lines = [json.dumps(record("assistant", "x" * 1000, uuid=f"u{number}")).encode() for number in range(2000)]
+    lines[1000] = b'{"type":"system","subtype":"compact_boundary","uuid":"c"}'
+    data = b"\n".join(lines)
+    file = File(data)
+    session = transcript.open(file)
+    assert (session.host, session.is_of_sub_agent) == ("claude-code", False)
+    file.least = 1 << 62
+    assert [one.uuid for one in session.reversed(limit=2)] == ["u1999", "u1998"]
+    assert session.last_message() == "x" * 1000
+    assert session.find_last(PatternSet(["x"])).record.uuid == "u1999"
+    assert file.least > len(data) // 2
+
+
 def test_a_file_of_the_callers_stays_open(path):
     with path.open("rb") as file:
         with transcript.open(file) as session:

@@ -28,6 +28,8 @@ def explain(arguments: argparse.Namespace) -> None:
     tuned = event.setting("memory", "profile") == "tuned"
     try:
         session = Session(event, settings.max_messages, Mark.none())
+        if repeated := session.find_repeated(event):
+            session = Session(event, settings.max_messages, Mark.none(), repeated)
     except OSError as error:
         raise CommandError(f"{plain(arguments.transcript)}: {error.strerror}") from None
     facts = session.facts(tuned, settings.thresholds, False)

@@ -9,7 +9,7 @@ from datetime import datetime
 from heapq import heappush, heappushpop
 from typing import NamedTuple
 
-from tailhook._core import Record, signals
+from tailhook._core import Record, SeenRecords, signals
 from tailhook.errors import RecordError
 from tailhook.hook.answer import plain
 from tailhook.hook.hosts import DEFAULT, find_translated_host
@@ -142,13 +142,15 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     in_sub_agent = transcript.is_of_sub_agent
     span: list[datetime] = []
     waiting: Counter[str] = Counter()  # what stands before the first record with a time
+    seen = SeenRecords()
     for offset, length, is_blank, record in measured_lines(transcript):
         size += length
         kind = "blank" if is_blank else "broken" if record is None else find_kind(record, host, in_sub_agent)
         found = Counter({f"bytes {kind}": length})
+        is_new = record is not None and (seen.add(record) or (host is not None and host.RESTATES_MESSAGES))
         if not is_blank:
             records[kind] += 1
-            found.update(find_events(record, in_sub_agent) if record is not None else {})
+            found.update(find_events(record, in_sub_agent) if record is not None and is_new else {})
             one = Large(length, offset, kind)
             heappush(largest, one) if len(largest) < MAX_LARGEST else heappushpop(largest, one)
         sizes[kind] += length
@@ -156,7 +158,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
             session_id = session_id or record.session_id or ""
             if kind == "other":
                 types.add(original_type(record, host), length)
-            for tool in record.tools if record.role == "assistant" else ():
+            for tool in record.tools if record.role == "assistant" and is_new else ():
                 tools.add(tool.name, 1)
             if (time := record.time) is not None:
                 last = time.timestamp()

@@ -402,7 +402,7 @@ def last_words(path: str) -> str | None:
 
 def read_last_message(file: io.FileIO) -> bytes:
     """Return the agent's last message in a transcript of Claude Code, in UTF-8. Raises OSError."""
-    _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS)
+    _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS, once=True)
     return b"\n".join(text for text, _ in texts)
 
 
