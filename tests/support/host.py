@@ -1,17 +1,21 @@
 """A stand-in for the agent's host: a project, its payloads and transcript, and the hook run on them as a process."""
 
+import functools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import TYPE_CHECKING, Any
 
+from support.command_server import CommandServer
 from support.oracles import jwz
 
 if TYPE_CHECKING:
@@ -22,7 +26,11 @@ if TYPE_CHECKING:
 # What a sanitizer's runtime needs goes on to the processes that a test starts.
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
 COVERAGE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_PROCESS_")}
+READ_BY_PYTHON = re.compile("PYTHON|LANG|LC_|LD_|[A-Z]*SAN_OPTIONS").match  # names of variables
+HANGS_S = 600  # what runs for so long has stopped: no test waits for this, however busy the machine is
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER, **COVERAGE}
+# Enough to see that the doctor measures; it starts 40 processes for all of its rounds, which its own tests do.
+ONE_ROUND = {"tailhook.doctor.checks.ROUNDS": 1}
 
 
 def measured(argv: list[str]) -> list[str]:
@@ -46,17 +54,39 @@ class Started(subprocess.Popen):
         super().__exit__(kind, error, traceback)
 
 
-def tailhook(*words: str, env: dict[str, str], cwd: Path, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run the `tailhook` command of this interpreter's environment."""
+@functools.cache
+def command_server() -> CommandServer:
+    """Return the process from which commands are forked, one for each process of the tests."""
+    return CommandServer(ENVIRONMENT)
+
+
+def needs_interpreter(words: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Return whether a command needs an interpreter of its own: what it tests depends on how Python starts."""
+    is_plain = env["LANG"] == ENVIRONMENT["LANG"] and not any(READ_BY_PYTHON(name) for name in env if name != "LANG")
+    return not is_plain or sys.platform != "linux" or bool(COVERAGE) or words[:1] == ("hook",)
+
+
+def tailhook(
+    *words: str, env: dict[str, str], cwd: Path, stdin: str | None = None, **constants: object
+) -> subprocess.CompletedProcess[str]:
+    """Run the `tailhook` command of this interpreter's environment.
+
+    constants: values of the package's constants in this run, by module and name.
+    """
+    env = {**ENVIRONMENT, **env}
+    if not needs_interpreter(words, env):
+        if words[:1] == ("doctor",):
+            constants = {**ONE_ROUND, **constants}
+        return command_server().run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],
-        env={**ENVIRONMENT, **env},
+        env=env,
         cwd=cwd,
         input=stdin,
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
     )
 
 

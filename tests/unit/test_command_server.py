@@ -1,0 +1,50 @@
+"""Commands that are forked from a process which has imported the package, beside an interpreter of their own."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from support.host import ENVIRONMENT, tailhook
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are forked only on Linux")
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin"),
+    [
+        (("--version",), None),
+        (("--help",), None),
+        (("no-such-command",), None),
+        (("scan", "--pattern", "a=é", "-"), None),
+        (("scan", "--pattern", "a=b", "none"), None),
+        (("usage", "--json", "."), None),
+        (("explain", "-"), "é" * 100_000),
+        (("loop", "status"), None),
+    ],
+)
+def test_a_forked_command_does_what_an_interpreter_does(tmp_path, words, stdin):
+    env = {**ENVIRONMENT, "HOME": str(tmp_path), "TZ": "Asia/Tokyo"}
+    argv = [sys.executable, "-m", "tailhook", *words]
+    alone = subprocess.run(argv, env=env, cwd=tmp_path, input=stdin, capture_output=True, text=True, check=False)
+    forked = tailhook(*words, env=env, cwd=tmp_path, stdin=stdin)
+    assert (forked.returncode, forked.stdout, forked.stderr) == (alone.returncode, alone.stdout, alone.stderr)
+
+
+def test_a_forked_command_has_the_umask_of_the_test(tmp_path):
+    (tmp_path / "session.jsonl").write_text('{"type":"user"}\n')
+    before = os.umask(0o027)
+    try:
+        words = ("scan", "--table", "records", "session.jsonl", "-o", "found.jsonl")
+        assert tailhook(*words, env={"HOME": str(tmp_path)}, cwd=tmp_path).returncode == 0
+    finally:
+        os.umask(before)
+    assert (tmp_path / "found.jsonl").stat().st_mode & 0o777 == 0o640
+
+
+def test_a_forked_command_has_the_constants_that_a_test_gives(tmp_path):
+    name = "tailhook.doctor.checks.SLOW_SAVE"
+    shown = [
+        tailhook("doctor", env={"HOME": str(tmp_path)}, cwd=tmp_path, **{name: given}).stdout for given in (-1.0, 1e9)
+    ]
+    assert ["warning" in text for text in shown] == [True, False]
