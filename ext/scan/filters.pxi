@@ -1,9 +1,9 @@
-# Which records a question is about, and types of records that are not known.
+# Which records a question is about, types of records that are not known, and tokens that no response has.
 #
-# Gives: scan_concerns, scan_note_type.
+# Gives: scan_concerns, scan_note_type, scan_note_tokens.
 # Needs: ScanRun, ScanQuestion (scan/run.pxi), ScanText and scan_is_name (scan/fields.pxi), the fields
-# (transcript/fields.pxi), rec_role (transcript/records.pxi), rec_read_time (transcript/properties.pxi), ArrowTexts
-# (arrow/columns.pxi).
+# (transcript/fields.pxi), rec_role, rec_speech (transcript/records.pxi), json_skip_space (json/grammar.pxi),
+# rec_read_time (transcript/properties.pxi), ArrowTexts (arrow/columns.pxi).
 
 cdef enum:
     SCAN_MAX_TYPE_BYTES = 128       # of an unknown type's name, and of a version
@@ -86,8 +86,12 @@ cdef bint scan_is_known_type(ScanRun* run, Cursor start, size_t size) noexcept n
 
 cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
     """Count a record's type if it is not known. Returns 0, or -1: no memory."""
+    return scan_note_kind(run, fields, &fields.top[FIELD_TYPE])
+
+
+cdef int scan_note_kind(ScanRun* run, RecFields* fields, RecSlice* kind) noexcept nogil:
+    """Count a record if its kind is not known.  kind: its type or subtype. Returns 0, or -1: no memory."""
     cdef ArrowTexts* texts = &run.unknown_types
-    cdef RecSlice* kind = &fields.top[FIELD_TYPE]
     cdef size_t i, last
     if run.question.known_types.count == 0 or not rec_value_is_string(kind):
         return 0
@@ -116,3 +120,65 @@ cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
         texts.size = texts.offsets[last]
     run.unknown_counts[i // 2] += 1
     return 0
+
+
+cdef bint scan_begins_count(Cursor p, Cursor end) noexcept nogil:
+    """Return whether a colon and a number over 0 begin at `p`."""
+    p = json_skip_space(p, end)
+    if p == end or p[0] != c":":
+        return False
+    p = json_skip_space(p + 1, end)
+    return p != end and c"1" <= p[0] <= c"9"
+
+
+cdef bint scan_has_tokens(Cursor p, Cursor end) noexcept nogil:
+    """Return whether a JSON text has a number over 0 under a name with "token", or in an object under such a name.
+
+    A quote within a string has a backslash: what goes on from "token" to a quote and a colon is a name.
+    """
+    cdef Cursor stop
+    while True:
+        p = <Cursor>memmem(p, end - p, b"oken", 4)
+        if p == NULL:
+            return False
+        while p != end and (c"a" <= p[0] | 0x20 <= c"z" or c"0" <= p[0] <= c"9" or p[0] == c"_"):
+            p += 1
+        if p == end or p[0] != c'"':
+            continue
+        p += 1
+        if scan_begins_count(p, end):
+            return True
+        stop = json_skip_space(p, end)
+        if stop == end or stop[0] != c":":
+            continue
+        stop = json_skip_space(stop + 1, end)
+        if stop == end or stop[0] != c"{":
+            continue
+        stop = <Cursor>memchr(stop, c"}", end - stop)
+        while stop != NULL and p < stop:
+            p = <Cursor>memchr(p, c'"', stop - p)
+            if p == NULL:
+                p = stop
+            elif scan_begins_count(p + 1, stop):
+                return True
+            else:
+                p += 1
+
+
+cdef int scan_note_tokens(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Count a record that gives no response, if it has tokens and its type and subtype are not known.
+
+    The known ones are those whose tokens are those of other records, or no response's. What a tool gets may have any
+    names. Returns 0, or -1: no memory.
+    """
+    cdef RecSlice* subtype = &fields.top[FIELD_SUBTYPE]
+    cdef RecSlice* kind = &fields.top[FIELD_TYPE]
+    if rec_speech(fields)[FIELD_TOOLS].start != NULL:
+        return 0
+    if rec_value_is_string(kind) and scan_is_known_type(run, kind.start + 1, kind.end - kind.start - 2):
+        return 0
+    if rec_value_is_string(subtype) and subtype.end - subtype.start > 2:
+        kind = subtype
+    if not rec_value_is_string(kind) or scan_is_known_type(run, kind.start + 1, kind.end - kind.start - 2):
+        return 0
+    return scan_note_kind(run, fields, kind) if scan_has_tokens(run.line.start, run.line.end) else 0

@@ -262,7 +262,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     """Put the rows of a record with an API response, if it has one: its own, and those of an advisor that it asked.
 
     An advisor is another model, which the API asks while it answers. What it used is in the iterations of the usage
-    only, not in the sums. Returns 0, or -1: no memory.
+    only, not in the sums. Returns 1 if it has one, otherwise 0; or -1: no memory.
     """
     cdef ScanUsage usage
     cdef RecSlice record = RecSlice(fields.start, fields.end)
@@ -289,7 +289,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     if scan_put_response(columns, fields, &usage, place, scratch) < 0:
         return -1
     if not columns.wanted[SCAN_ADVISOR] or not rec_find_member(&usage.tokens, b"iterations", 10, &iterations):
-        return 0
+        return 1
     while rec_next_object(&iterations, &part):
         if not rec_find_member(&part, b"type", 4, &kind) or not rec_value_is(&kind, b"advisor_message", 15):
             continue
@@ -299,7 +299,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
         rec_find_member(&part, b"model", 5, &usage.model)
         if scan_put_response(columns, fields, &usage, place, scratch) < 0:
             return -1
-    return 0
+    return 1
 
 
 # ---- sessions ------------------------------------------------------------------

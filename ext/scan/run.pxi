@@ -3,9 +3,9 @@
 # Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed, scan_feed_blocks, scan_one_line, scan_end_of_file;
 # scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES, SCAN_BLOCK_BYTES.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
-# scan_concerns and scan_note_type (scan/filters.pxi), RecFields (transcript/fields.pxi), rec_value_is_true
-# (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi), match_run_from
-# (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
+# scan_concerns, scan_note_type and scan_note_tokens (scan/filters.pxi), RecFields (transcript/fields.pxi),
+# rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
+# match_run_from (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
 # A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
 # newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
@@ -69,6 +69,7 @@ cdef struct ScanRun:
     MdCodeMap code
     int64_t offset         # of the next byte that is fed
     int64_t end            # lines that begin here or later belong to another range
+    RecSlice line          # at hand, as the host wrote it; empty for a further record of a line
     bint is_skipping       # up to the next newline: a line that is too long, or another range's
     bint lacks_newline     # the line at hand is the file's last, and its newline is not in the file
     char is_done           # os_flag_*, any thread may look at it: the next line belongs to another range
@@ -109,6 +110,7 @@ cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexc
     scan_find_record(start, end, &line)
     if line.is_blank:
         return 0
+    run.line = RecSlice(start, end)
     return scan_put_rows(run, &line.fields, line.is_broken, end - start + (not run.lacks_newline), offset)
 
 
@@ -124,7 +126,7 @@ cdef int scan_put_rows(
     run.records += has_record
     run.broken_lines += is_broken
     run.place.offset = offset
-    if has_record and scan_note_type(run, fields) < 0:
+    if has_record and run.question.table != SCAN_USAGE and scan_note_type(run, fields) < 0:
         return -1
     if run.question.table == SCAN_SESSION_LINES:
         return scan_put_line(
@@ -138,7 +140,8 @@ cdef int scan_put_rows(
     if run.question.table == SCAN_RECORDS:
         return scan_put_record(&run.columns, fields, &run.place, &run.text, &run.scratch)
     if run.question.table == SCAN_USAGE:
-        return scan_put_usage(&run.columns, fields, &run.place, &run.scratch)
+        wanted = scan_put_usage(&run.columns, fields, &run.place, &run.scratch)
+        return scan_note_tokens(run, fields) if wanted == 0 else min(wanted, 0)
     if run.question.table == SCAN_TOOL_HALVES:
         return scan_put_tool_halves(&run.columns, fields, &run.place, &run.scratch)
     if run.question.all_text or (
@@ -349,6 +352,7 @@ cdef int scan_one_line(
         return 0
     if translated == translated_end or not rec_find(translated, translated_end, &fields):
         memset(&fields, 0, sizeof(RecFields))
+    run.line = RecSlice(start, end)
     return scan_put_rows(run, &fields, (size and line.is_broken) or fields.start == NULL, size, offset)
 
 

@@ -43,7 +43,7 @@ def test_a_type_of_one_host_is_unknown_in_a_transcript_of_another_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("table", "of_claude_code", "of_codex"), [("records", 1, 1), ("sessions", 1, 1), ("tools", 0, 1), ("usage", 0, 1)]
+    ("table", "of_claude_code", "of_codex"), [("records", 1, 1), ("sessions", 1, 1), ("tools", 0, 1)]
 )
 def test_which_lines_are_decoded_depends_on_the_table_and_the_host(tmp_path, table, of_claude_code, of_codex):
     (tmp_path / "claude-code.jsonl").write_text('{"type":"new-kind"}\n')

@@ -459,7 +459,8 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
         are = "is longer than 16 MiB and was" if report.long_lines == 1 else "are longer than 16 MiB and were"
         lines.append(f"{counted(report.long_lines, 'lines')} {are} skipped")
     if report.unknown_types:
-        lines.append(f"records of unknown types: {describe_kinds(report.unknown_types)}")
+        what = "records with tokens that are not counted" if scan.table == "usage" else "records of unknown types"
+        lines.append(f"{what}: {describe_kinds(report.unknown_types)}")
     return lines
 
 

@@ -1,6 +1,7 @@
 """`tailhook usage`: tokens by day, model, project and so on; what they cost, with a price list."""
 
 import argparse
+import os
 import shutil
 import sys
 from collections.abc import Iterable
@@ -96,6 +97,11 @@ def print_totals(
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     else:
         sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}\n")
+    if old := count_old_chats(scan):
+        are = "is" if old == 1 else "are"
+        sys.stderr.write(
+            f"tailhook: {counted(old, 'chats')} of older versions of Gemini CLI (.json) {are} not counted\n"
+        )
     if whole.without_input:
         count = counted(whole.without_input, "responses")
         sys.stderr.write(f"tailhook: the input tokens of {count} are not counted: the transcripts lack them\n")
@@ -103,6 +109,24 @@ def print_totals(
         count = counted(total.responses, "responses")
         print_lines(plain(f"No price for {name or 'a response without a model'}: {count} without a cost."))
     return whole.responses
+
+
+def count_old_chats(scan: "Scan") -> int:
+    """Return how many chats of Gemini CLI are in files of its old form alone, which no scan reads: one JSON object."""
+    from pathlib import Path
+
+    from tailhook.fleet.listing import default_folders
+    from tailhook.urls import is_url
+
+    sources = default_folders([]) if scan.sources is None else [os.fspath(source) for source in scan.sources]
+    folders = [Path(source) for source in sources if not is_url(source)]
+    old = {
+        path
+        for folder in folders
+        for below in ("", "chats/", "*/chats/")
+        for path in folder.glob(f"{below}session-*.json")
+    }
+    return sum(not path.with_suffix(".jsonl").exists() for path in old)
 
 
 def total_facts(total: "Total", prices: "PriceList | None") -> dict[str, Any]:

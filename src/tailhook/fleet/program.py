@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tailhook._core import ScanProgram
 from tailhook.automaton import compile_table
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.record_types import KNOWN_TYPES
+from tailhook.fleet.record_types import KNOWN_TOKENS, KNOWN_TYPES
 from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF, usage_half
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
@@ -21,7 +21,8 @@ class HalfTable(NamedTuple):
     """What ranges give for a table whose rows are joined from halves.
 
     columns: of a half.
-    marks: texts; every line with a half contains one of them. () if any line may have one.
+    marks: texts; every line with a half contains one of them, and for usage every line with tokens. () if any line may
+        have one.
     """
 
     columns: tuple[str, ...]
@@ -30,7 +31,7 @@ class HalfTable(NamedTuple):
 
 HALVES: Mapping[str, HalfTable] = {
     "tools": HalfTable(TOOL_HALF, ("tool_use", "tool_result")),
-    "usage": HalfTable(USAGE_HALF, ('usage"',)),
+    "usage": HalfTable(USAGE_HALF, ('usage"', 'okens"')),
     "sessions": HalfTable(SESSION_LINE, ()),
 }
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
@@ -119,7 +120,8 @@ def make_program(
     if table in HALVES:
         names, marks = half_columns(table, columns), HALVES[table].marks
         gate = compile_table([(0, literal) for literal in (*marks, *ESCAPED_ASCII)], ignore_case=False, word=False)
-        return ScanProgram(table=table, columns=names, gate=gate if marks else None, known_types=KNOWN_TYPES)
+        known = KNOWN_TOKENS if table == "usage" else KNOWN_TYPES
+        return ScanProgram(table=table, columns=names, gate=gate if marks else None, known_types=known)
     since, until = microseconds(conditions.since), microseconds(conditions.until)
     if () in (conditions.roles, conditions.sessions):
         since = until = 0  # no time is in between. The core takes an empty list for all

@@ -23,3 +23,29 @@ KNOWN_TYPES = (
     *(("claude-code", kind) for kind in CLAUDE_CODE),
     *((host, kind) for host, kinds in NOT_TRANSLATED.items() for kind in (*TRANSLATED, *kinds)),
 )
+
+# Types and subtypes whose records may have tokens that count in other records, or belong to no response, such as the
+# size of a context, a limit, or what a tool gave. Records of other kinds are reported if they have tokens and no
+# response.
+TOKENS_ELSEWHERE = {
+    "claude-code": (*(kind for kind in CLAUDE_CODE if kind != "assistant"), "result", "stream_event"),
+    "codex": (
+        *("session_meta", "turn_context", "response_item", "compact_boundary", "token_count", "token_usage_record"),
+        *("thread_goal_updated", "item_completed", "mcp_tool_call_end"),
+        *("dynamic_tool_call_request", "dynamic_tool_call_response", "user"),
+    ),
+    "gemini": ("user", "info", "error", "warning"),
+    "copilot": (
+        *(
+            "user",
+            "compact_boundary",
+            "session.start",
+            "session.resume",
+            "session.shutdown",
+            "session.compaction_start",
+        ),
+        *("session.usage_info", "session.truncation", "session.model_change", "system.message", "subagent.completed"),
+        *("tool.execution_start", "hook.start", "hook.end"),
+    ),
+}
+KNOWN_TOKENS = tuple((host, kind) for host, kinds in TOKENS_ELSEWHERE.items() for kind in kinds)

@@ -26,6 +26,7 @@ class ScanReport(NamedTuple):
     seconds: None while it runs.
     skipped: sources that could not be read, each with the reason.
     unknown_types: how many of the decoded records have a type that tailhook does not know, by (type, host version).
+        For the table usage, how many have tokens that are not counted, by type or subtype.
     older_files: that were not opened, because they were last modified more than a day before `since`.
     unchanged_files: files that were not opened, because `resume` has their rows.
     """

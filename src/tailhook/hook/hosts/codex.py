@@ -212,6 +212,11 @@ def _usage_counts(used: object) -> "list[str]":
     return [str(read_count(used, name) or 0) for name in _COUNT_NAMES] if isinstance(used, dict) and used else []
 
 
+def _has_counts(used: object) -> bool:
+    """Return whether it is a usage, or what stands for a missing one."""
+    return not used or (isinstance(used, dict) and any(name in used for name in _COUNT_NAMES))
+
+
 def _added(totals: "str | None", counts: "list[str]") -> "list[str]":
     """Return running totals with the tokens of one more response.  totals: None for those of a new thread."""
     before = (totals or " ".join("0" * len(_COUNT_NAMES))).split(" ")
@@ -250,9 +255,11 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     if record.get("type") == "token_usage_record":
         return _tokens(item.get("usage"), context, item)
     info = item.get("info")
-    is_count = record.get("type") == "event_msg" and kind == "token_count"
-    if is_count and isinstance(info, dict) and context.get("is_response"):
-        return _tokens(info.get("last_token_usage"), context)
+    if record.get("type") == "event_msg" and kind == "token_count" and isinstance(info, dict) and info:
+        if context.get("is_response"):
+            return _tokens(info.get("last_token_usage"), context)
+        if not any(map(_has_counts, info.values())):
+            return _tokens(info, context)
     if record.get("type") == "compacted":
         return {"type": "system", "subtype": "compact_boundary"}
     parent = {"forkedFrom": {"sessionId": item.get("forked_from_id")}} if record.get("type") == "session_meta" else {}
@@ -307,7 +314,7 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
     from tailhook.hook.hosts.transcripts import new_input, read_count
 
     if not isinstance(used, dict) or not any(count != "0" for count in _usage_counts(used)):
-        return {"type": "assistant"}
+        return {"type": "assistant", "subtype": "token_count" if _has_counts(used) else "tokens of an unknown form"}
     cached, written = read_count(used, "cached_input_tokens"), read_count(used, "cache_write_input_tokens")
     usage = {
         "input_tokens": new_input(read_count(used, "input_tokens"), cached, written),
