@@ -578,7 +578,50 @@ def test_status_of_a_finished_loop_shows_how_it_ended(project, loop):
 def test_status_after_a_cancel_shows_how_the_loop_ended(project, loop):
     project.loop(frame(iter=2))
     assert loop("cancel").returncode == 0
-    assert "The last one ended: USER_CANCELLED, at iteration 2, at 20" in loop("status").stdout
+    said = "The last one ended: it was cancelled (USER_CANCELLED), at iteration 2, at 20"
+    assert said in loop("status").stdout
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "words"),
+    [
+        ("<loop-done>STUCK</loop-done>", "STUCK", "STUCK"),
+        (None, "USER_CANCELLED", "it was cancelled (USER_CANCELLED)"),
+    ],
+)
+def test_status_shows_how_a_loop_of_the_fallback_file_ended(project, loop, said, reason, words):
+    path = project.folder / ".claude" / "idle-loop.local.md"
+    path.parent.mkdir()
+    path.write_text(FALLBACK)
+    assert (project.stop(said).allowed if said else loop("cancel").returncode == 0) is True
+    assert not path.exists()
+    assert f"The last one ended: {words}, at iteration 3, at 20" in loop("status").stdout
+    ended = json.loads(loop("status", "--json").stdout)["ended"]
+    assert (ended["reason"], ended["iteration"]) == (reason, 3)
+
+
+def test_the_newer_end_is_shown_of_a_store_and_a_fallback_file(project, loop):
+    project.loop(frame(iter=5), age=3600)
+    project.stop("<loop-done>COMPLETE</loop-done>")
+    path = project.folder / ".claude" / "idle-loop.local.md"
+    path.parent.mkdir()
+    path.write_text(FALLBACK)
+    (project.folder / ".jwz").rename(project.folder / "jwz")
+    assert loop("cancel").returncode == 0
+    (project.folder / "jwz").rename(project.folder / ".jwz")
+    assert "USER_CANCELLED" in loop("status").stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_loop_that_no_session_had_ended_without_a_session(project, group):
+    assert project.as_agent(group, "start", "Go.").returncode == 0
+    assert " that stops" in project.as_agent(group, "status").stdout
+    assert project.as_agent(group, "cancel").returncode == 0
+    shown = project.as_agent(group, "status").stdout
+    assert "USER_CANCELLED" in shown
+    assert "claim" not in shown
+    ended = json.loads(project.as_agent(group, "status", "--json").stdout)["ended"]
+    assert (ended["iteration"], ended["session_id"]) == (1, None)
 
 
 # ---- wherever the agent stands -----------------------------------------------
@@ -628,6 +671,11 @@ def test_status_adopt_and_cancel_find_the_loop_from_wherever_the_agent_stands(pr
     assert cancelled.endswith(f".{named}\n")
     assert project.stop("Hm.").allowed
     assert run("cancel").returncode == 1
+    ended = run("status").stdout.splitlines()[-1]
+    assert ended.startswith("The last one ended: ")
+    assert place == "a nearer loop that ended" or (
+        "it was cancelled (USER_CANCELLED), at iteration 2, at 20" in ended and ended.endswith(f", in {root}.")
+    )
 
 
 @pytest.mark.parametrize("group", ["loop", "ralph"])

@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import fingerprint, iso_time, reverse_lines
-from tailhook.cli.loop_folders import find_changeable, find_first_live, folder_of_loop, name_elsewhere
+from tailhook._core import fingerprint, iso_time
+from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
+from tailhook.cli.loop_folders import (
+    find_changeable,
+    find_first_live,
+    folder_of_loop,
+    name_elsewhere,
+)
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -19,7 +25,7 @@ from tailhook.cli.output import (
     positive,
     print_facts,
 )
-from tailhook.cli.session import add_actions, add_prompt, format_end, format_next_stop, prompt_argument, report_driver
+from tailhook.cli.session import add_actions, add_prompt, format_next_stop, prompt_argument, report_driver
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -30,10 +36,9 @@ from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
-from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, Store, parse_jwz_record
+from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
-MAX_SEARCHED_BYTES = 16 << 20  # of a store, from its end, in which the last frame of a loop is looked for
 PROMPT_DAYS = 30
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
@@ -253,10 +258,11 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
     }
     why = "" if verdict.why in (NO_LOOP, idle.ABORTED) else f" Last state: {verdict.why}."
     lines = [f"No loop is running in this project.{why}"]
-    if loop and (ended := last_end(loop)):
-        facts["ended"] = ended
-        lines.append(format_end(ended))
-    if loop and isinstance(state, dict) and is_loop_live(loop, now):
+    is_live = loop is not None and is_loop_live(loop, now)
+    if not is_live and (found := find_last_end(read_last_end)):
+        lines.append(format_end(*found))
+        facts["ended"] = found[1]
+    if loop and isinstance(state, dict) and is_live:
         top = idle.top_frame(state["stack"])
         owner, depth = top.get("session_id", "any"), len(state["stack"])
         nested = f" Nested loops: {depth}; this is the innermost one." if depth > 1 else ""
@@ -267,35 +273,6 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
     print_facts(arguments, facts, *lines)
-
-
-def last_end(loop: JwzLoop | FileLoop) -> dict[str, Any] | None:
-    """Return how the loop in a store ended: reason, iteration, time and session; None if it has not ended."""
-    state = loop.state
-    if not isinstance(loop, JwzLoop) or not isinstance(state, dict) or state.get("event") not in ("DONE", "ABORT"):
-        return None
-    top = idle.top_frame(last_frames(f"{loop.path}/{MESSAGES_FILE}", state.get("run_id")))
-    return {
-        "reason": state.get("reason"),
-        "iteration": top.get("iter"),
-        "at": state.get("updated_at"),
-        "session_id": top.get("session_id"),
-    }
-
-
-def last_frames(path: str, run_id: object) -> object:
-    """Return the newest stack of a run that has a frame, from a store's file; None if it is not found near the end.
-
-    A state that ended has no frame: the message before it has the last one.
-    """
-    with Path(path).open("rb") as lines:
-        start = max(0, lines.seek(0, os.SEEK_END) - MAX_SEARCHED_BYTES)
-        for _, line in reverse_lines(lines, start, None, MAX_LINE_BYTES, b"stack"):
-            body = parse_jwz_record(line).get("body")
-            state = loops.parse_body(body) if isinstance(body, str) else None
-            if isinstance(state, dict) and state.get("stack") and state.get("run_id") == run_id:
-                return state["stack"]
-    return None
 
 
 def owner_of_loop(loop: JwzLoop | FileLoop) -> str:

@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 
 from tailhook._core import iso_time
+from tailhook.cli.loop_ends import find_last_end, format_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, format_end, prompt_argument, report_driver
+from tailhook.cli.session import add_actions, add_prompt, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
@@ -18,7 +19,7 @@ from tailhook.machines import CLAIM, ralph
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import FrontMatter, quote_yaml
+from tailhook.stores.frontmatter import FrontMatter, quote_yaml, read_end
 
 MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whole
 
@@ -158,7 +159,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     loop = find_first_live(store.find_ralph, is_ralph_live)
     state = loop.state if loop else None
     active = ralph.is_live(state)
-    facts = {
+    facts: dict[str, object] = {
         "path": loop.path if loop else None,
         "active": active,
         "state": state,
@@ -166,20 +167,27 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     }
     if loop is None:
         lines = ["No ralph loop is running in this project."]
-        if ended := next(filter(None, map(store.read_end, project_folders({}))), None):
-            facts["ended"] = ended
-            lines.append(format_end(ended))
+        if found := find_last_end(lambda folder: read_end(folder, RALPH_FILE)):
+            lines.append(format_end(*found))
+            facts["ended"] = found[1]
     elif state is None:
         lines = [f"{plain(loop.path)} has no front matter; the next stop removes it."]
     else:
         lines = [
             f"A ralph loop is {'running' if active else 'switched off or broken'} in {plain(loop.path)}.",
-            *(plain(f"  {key}: {'none' if value is None else value}") for key, value in state.items()),
+            *(plain(f"  {key}: {describe_value(key, value)}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
             lines.append(f"At the next stop nothing happens: {plain(undriven)}")
     print_facts(arguments, facts, *lines)
+
+
+def describe_value(key: str, value: str | None) -> str:
+    """Return a value of the state file for a person."""
+    if value is None:
+        return "none"
+    return "the first session that stops" if (key, value) == ("session_id", CLAIM) else value
 
 
 def adopt_ralph(arguments: argparse.Namespace) -> None:

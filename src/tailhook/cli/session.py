@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
@@ -88,15 +88,6 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
     own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
     count = f"{cap} {host.BLOCK_CAP_COUNTS}"
     sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")
-
-
-def format_end(ended: Mapping[str, object]) -> str:
-    """Return how the last loop ended as a sentence for a person: reason, iteration, time and session, if known."""
-    parts = [str(ended.get("reason") or "for an unknown reason")]
-    for key, words in (("iteration", "at iteration"), ("at", "at"), ("session_id", "session")):
-        if ended.get(key) is not None:
-            parts.append(f"{words} {ended[key]}")
-    return plain(f"The last one ended: {', '.join(parts)}.")
 
 
 def format_next_stop(machine: str, outcome: str, why: str) -> str:

@@ -39,10 +39,15 @@ class FileLoop(FrontMatterFile):
         """The file's modification time, as a state spells it."""
         return iso_time(self.changed)
 
-    def save(self, state: "dict[str, Any]", now: float) -> None:  # noqa: ARG002 - the file's clock is its mtime
-        """Rewrite the count and a claimed owner; remove the file of a loop that ended. Raises OSError."""
+    def save(self, state: "dict[str, Any]", now: float) -> None:
+        """Rewrite the count and a claimed owner; remove the file of a loop that ended, and keep how. Raises OSError.
+
+        now: the time of an end. Otherwise the file's clock is its modification time.
+        """
         if not state["stack"] or self.page is None:
             self.remove()
+            if reason := state.get("reason"):
+                self.keep_end(reason, now)
             return
         top, old = state["stack"][-1], self.state["stack"][-1]
         text = self.page.text

@@ -13,7 +13,7 @@ Only the value that is set changes; every other byte of the file stays as it was
 
 import posix
 
-from tailhook._core import write_json
+from tailhook._core import iso_time, parse_json, write_json
 from tailhook.stores.atomic import (
     TOO_LARGE,
     Lock,
@@ -24,6 +24,7 @@ from tailhook.stores.atomic import (
     replace_file,
 )
 
+END = ".end"  # how the name of the private file ends that keeps how the last loop ended
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
 MAX_FRONT_MATTER_CHARS = 16 << 10  # before the prompt: every key takes a microsecond at each stop
@@ -167,6 +168,31 @@ class FrontMatterFile:
     def remove(self) -> None:
         """Remove the file; one that is gone already is fine. Only under the lock. Raises OSError."""
         remove_file(self.name, self.folder)
+
+    def keep_end(self, reason: str, now: float) -> None:
+        """Keep in the private state folder how the loop ended; its file is gone then. A failure changes nothing."""
+        values = self.page.values() if self.page else {}
+        iteration, session = values.get("iteration"), values.get("session_id")
+        end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session}
+        try:
+            replace_file(private_file(self.folder, self.name, END), write_json(end) + b"\n")
+        except OSError:
+            pass
+
+
+def read_end(project: str, name: str) -> "dict[str, object] | None":
+    """Return how the last loop of a project's file `name` ended, None if that is not known."""
+    try:
+        folder = open_folder(project, ".claude")
+    except OSError:
+        return None
+    try:
+        end = parse_json(read_file(private_file(folder, name, END)))
+    except (OSError, ValueError):
+        return None
+    finally:
+        posix.close(folder)
+    return end if isinstance(end, dict) else None
 
 
 def quote_yaml(value: str) -> str:

@@ -2,16 +2,14 @@
 
 import posix
 
-from tailhook._core import iso_time, parse_json, write_json
 from tailhook.stores import RALPH_FILE
-from tailhook.stores.atomic import SAFE, open_folder, private_file, read_file, replace_file, write_all
+from tailhook.stores.atomic import SAFE, write_all
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile, quote_yaml
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-END = ".end"  # how the name of the private file ends that keeps how the last loop ended
 LOG = "ralph-debug.log"
 MAX_LOG_BYTES = 1_000_000  # then the log is emptied
 MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
@@ -48,20 +46,6 @@ class RalphFile(FrontMatterFile):
             text = page.set(key, value if key == "iteration" else quote_yaml(value)) if page else ""
         self.replace(text)
 
-    def keep_end(self, reason: str, now: float) -> None:
-        """Keep in the private state folder how the loop ended; its file is gone then. A failure changes nothing."""
-        state = self.state or {}
-        end = {
-            "reason": reason,
-            "iteration": state.get("iteration"),
-            "at": iso_time(now),
-            "session_id": state.get("session_id"),
-        }
-        try:
-            replace_file(private_file(self.folder, self.name, END), write_json(end) + b"\n")
-        except OSError:
-            pass
-
     def log(self, line: str) -> None:
         """Append a line to the log; empty it first if it is large. A failure changes nothing."""
         try:
@@ -77,21 +61,6 @@ class RalphFile(FrontMatterFile):
             pass
         finally:
             posix.close(fd)
-
-
-def read_end(project: str) -> "dict[str, str | None] | None":
-    """Return how the last loop of a project ended, None if that is not known."""
-    try:
-        folder = open_folder(project, ".claude")
-    except OSError:
-        return None
-    try:
-        end = parse_json(read_file(private_file(folder, RALPH_FILE, END)))
-    except (OSError, ValueError):
-        return None
-    finally:
-        posix.close(folder)
-    return end if isinstance(end, dict) else None
 
 
 def find_ralph(folders: "Iterable[str]") -> RalphFile | None:

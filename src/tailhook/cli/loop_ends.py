@@ -1,0 +1,106 @@
+"""How the last loop of a project ended: kept in a store, or in the private state folder if its file is gone."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tailhook._core import reverse_lines
+from tailhook.cli.loop_folders import loop_folders
+from tailhook.hook.answer import plain
+from tailhook.hook.payload import project_folders
+from tailhook.machines import CLAIM, idle, whole_number
+from tailhook.stores import FALLBACK_FILE
+from tailhook.stores import loop as loops
+from tailhook.stores.fallback import FileLoop
+from tailhook.stores.frontmatter import read_end
+from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, parse_jwz_record
+from tailhook.stores.loop import JwzLoop
+
+MAX_SEARCHED_BYTES = 16 << 20  # of a store, from its end, in which the last frame of a loop is looked for
+# What the reasons mean that no agent gives. The others are the agent's signals.
+END_WORDS = {
+    "USER_CANCELLED": "it was cancelled",
+    "REPLACED": "another loop replaced it",
+    "MAX_ITERATIONS": "its limit was reached",
+    "STALENESS": "it was left alone for too long",
+    "CORRUPTED": "its state was broken",
+}
+
+
+def find_last_end(read: Callable[[str], Mapping[str, object] | None]) -> tuple[str, dict[str, object]] | None:
+    """Return the folder of the last loop that ended, and how it ended; None if that is not known.
+
+    That is the newest end in the folders in which the hook looks; without one there, the newest elsewhere.
+
+    read: returns how the last loop in a folder ended, None if that is not known.
+    """
+
+    def newest(folders: Iterable[str]) -> tuple[str, dict[str, object]] | None:
+        ends = [(folder, end) for folder in folders if (end := read(folder)) is not None]
+        if not ends:
+            return None
+        folder, end = max(ends, key=lambda one: str(one[1].get("at") or ""))
+        count, owner = whole_number(end.get("iteration")), end.get("session_id")
+        return folder, {
+            **end,
+            "iteration": end.get("iteration") if count is None else count,
+            "session_id": None if owner == CLAIM else owner,
+        }
+
+    return newest(project_folders({})) or newest(loop_folders())
+
+
+def format_end(folder: str, ended: Mapping[str, object]) -> str:
+    """Return how the last loop ended as a sentence for a person: reason, iteration, time and session, if known.
+
+    folder: the loop's. It is named if the hook of this folder does not look there.
+    """
+    reason = str(ended.get("reason") or "for an unknown reason")
+    parts = [f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else reason]
+    for key, words in (("iteration", "at iteration"), ("at", "at"), ("session_id", "session")):
+        if ended.get(key) is not None:
+            parts.append(f"{words} {ended[key]}")
+    if folder not in project_folders({}):
+        parts.append(f"in {folder}")
+    return plain(f"The last one ended: {', '.join(parts)}.")
+
+
+def read_last_end(folder: str) -> dict[str, Any] | None:
+    """Return how the last loop in a folder ended: reason, iteration, time and session; None if that is not known."""
+    of_file = read_end(folder, FALLBACK_FILE)
+    try:
+        of_store = end_of_store(loops.find_loop([folder]))
+    except OSError:
+        of_store = None
+    ends = [end for end in (of_file, of_store) if end is not None]
+    return max(ends, key=lambda end: str(end.get("at") or ""), default=None)
+
+
+def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:
+    """Return how the loop in a store ended, None if it has not ended. Raises OSError."""
+    state = loop.state if loop else None
+    if not isinstance(loop, JwzLoop) or not isinstance(state, dict) or state.get("event") not in ("DONE", "ABORT"):
+        return None
+    top = idle.top_frame(last_frames(f"{loop.path}/{MESSAGES_FILE}", state.get("run_id")))
+    return {
+        "reason": state.get("reason"),
+        "iteration": top.get("iter"),
+        "at": state.get("updated_at"),
+        "session_id": top.get("session_id"),
+    }
+
+
+def last_frames(path: str, run_id: object) -> object:
+    """Return the newest stack of a run that has a frame, from a store's file; None if it is not found near the end.
+
+    A state that ended has no frame: the message before it has the last one.
+    """
+    with Path(path).open("rb") as lines:
+        start = max(0, lines.seek(0, os.SEEK_END) - MAX_SEARCHED_BYTES)
+        for _, line in reverse_lines(lines, start, None, MAX_LINE_BYTES, b"stack"):
+            body = parse_jwz_record(line).get("body")
+            state = loops.parse_body(body) if isinstance(body, str) else None
+            if isinstance(state, dict) and state.get("stack") and state.get("run_id") == run_id:
+                return state["stack"]
+    return None
