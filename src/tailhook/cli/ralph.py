@@ -175,7 +175,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     else:
         lines = [
             f"A ralph loop is {'running' if active else 'switched off or broken'} in {plain(loop.path)}.",
-            *(plain(f"  {key}: {describe_value(key, value)}") for key, value in state.items()),
+            *(plain(f"  {key}: {describe_ralph_value(key, value)}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
@@ -183,7 +183,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     print_facts(arguments, facts, *lines)
 
 
-def describe_value(key: str, value: str | None) -> str:
+def describe_ralph_value(key: str, value: str | None) -> str:
     """Return a value of the state file for a person."""
     if value is None:
         return "none"
