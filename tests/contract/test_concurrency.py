@@ -147,11 +147,11 @@ def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, mac
     project.argv = [*project.argv[:-1], machine]
     assert not project.stop().allowed  # makes the lock
     private = project.home / ".local/state/tailhook"
-    for mark in (*private.glob("*.memory"), *project.folder.glob(".claude/.stop_hook_active")):
+    for mark in (*private.rglob("*.memory"), *project.folder.glob(".claude/.stop_hook_active")):
         mark.unlink()
     if file:
         file.write_bytes(before)
-    (lock,) = private.glob("*.lock")
+    (lock,) = private.rglob("*.lock")
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         stop = project.stop()
@@ -177,7 +177,7 @@ def test_of_64_hooks_at_once_one_reports_what_to_save(memorable):
 def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable):
     assert memorable.stop().exit_code == 2
     private = memorable.home / ".local/state/tailhook"
-    (mark,), (lock,) = private.glob("*.memory"), private.glob("*.lock")
+    (mark,), (lock,) = private.rglob("*.memory"), private.rglob("*.lock")
     reported = mark.read_bytes()
     mark.unlink()
     (memorable.folder / ".claude/.stop_hook_active").unlink()

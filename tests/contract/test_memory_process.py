@@ -359,7 +359,8 @@ def test_another_sessions_flag_is_neither_obeyed_nor_deleted(memory):
 
 
 def mark_of(project, session="mine"):
-    return project.home / f".local/state/tailhook/{fingerprint_of(session.encode()):016x}.memory"
+    name = f"{fingerprint_of(session.encode()):016x}"
+    return project.home / f".local/state/tailhook/memory/{name[:2]}/{name}.memory"
 
 
 def put_flag(text, age=0.0):
@@ -447,6 +448,28 @@ def test_the_flag_that_names_the_session_is_enough_to_make_what_was_said_old(mem
     assert memory.stop("Fine.").allowed
 
 
+@pytest.mark.parametrize("active", [False, None], ids=["stop_hook_active false", "without"])
+@pytest.mark.parametrize("prompt", [user("No, take D."), queued("No, take D.")], ids=["typed", "queued"])
+def test_what_is_decided_after_a_person_interrupted_a_report_is_not_lost(memory, active, prompt):
+    """The flag lets the stop of the next turn go, as it is less than 300 s old; the turn after it reports."""
+    assert reported(memory.stop("ok"))
+    memory.write(user("[Request interrupted by user]"), prompt, assistant("decided, because\n\n\nchose over", id="m3"))
+    assert memory.stop("ok", stop_hook_active=active).allowed
+    assert not flag(memory).exists()
+    memory.write(user("Thanks."), assistant("Welcome.", id="m4"))
+    assert "- [DECISION] decided, because" in memory.stop("Welcome.", stop_hook_active=active).answer["reason"]
+    assert memory.stop("Saved.", stop_hook_active=True).allowed
+    assert memory.stop("Fine.", stop_hook_active=active).allowed
+
+
+def test_an_interruption_without_another_prompt_begins_no_turn(memory):
+    assert reported(memory.stop("ok"))
+    memory.write(user("[Request interrupted by user]"), user("Stop hook feedback:\nSave.", isMeta=True))
+    memory.write(assistant(f"Saved:\n- {MEMORABLE}", id="m3"))
+    assert memory.stop("ok").allowed
+    assert memory.stop("Fine.").allowed
+
+
 def test_a_turn_that_another_machine_blocked_loses_nothing(memory):
     assert memory.stop("ok", stop_hook_active=True).allowed
     assert reported(memory.stop("ok"))
@@ -464,6 +487,23 @@ def test_a_loop_comes_first_and_what_was_decided_is_reported_at_its_end_once(mem
     assert reported(end)
     assert memory.stop(f"Saved:\n- {MEMORABLE}", stop_hook_active=True).exit_code == 0
     assert memory.stop("You are welcome.").exit_code == 0
+
+
+def test_gate_is_asked_first_and_what_was_decided_is_reported_in_the_next_turn(memory):
+    """Both want to block. The edit is checked in its own turn, and nothing of memory's is lost."""
+    config = memory.home / ".config/tailhook/config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}))
+    memory.argv = [*memory.argv[:-1], "memory,gate"]
+    edit = {"type": "tool_use", "id": "e1", "name": "Edit", "input": {"file_path": str(memory.folder / "a.py")}}
+    done = {"type": "tool_result", "tool_use_id": "e1", "content": "ok"}
+    message = {"id": "m2", "role": "assistant", "content": [edit]}
+    memory.write({"type": "assistant", "message": message}, user([done]))
+    first = memory.stop("ok", stop_hook_active=False)
+    assert "pytest" in first.answer["reason"]
+    assert memory.stop("Checked.", stop_hook_active=True).allowed
+    memory.write(user("Thanks."), assistant("Welcome.", id="m3"))
+    assert reported(memory.stop("Welcome.", stop_hook_active=False))
 
 
 def test_a_stale_flag_of_an_earlier_turn_loses_nothing_in_a_turn_that_another_machine_blocked(memory):
@@ -503,6 +543,8 @@ def test_a_mark_that_cannot_be_written_is_named_in_the_warning_and_in_the_log(me
 
 
 # ---- once per session --------------------------------------------------------
+
+BROKEN_MARKS = ("", "{", "[]", '{"end": "x", "said": 1}', '{"end": 9, "said": null}', "null")
 
 
 def test_a_session_gets_one_report_and_later_stops_score_only_what_came_after(memory):
@@ -554,12 +596,36 @@ def test_each_session_gets_its_report(memory):
     assert reported(memory.stop("ok", session_id="other"))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"end": "x", "said": 1}', '{"end": 9, "said": null}', "null"])
+def test_a_report_removes_the_marks_and_locks_of_sessions_that_got_none_for_30_days(memory):
+    assert reported(memory.stop("ok"))
+    folder = mark_of(memory).parent
+    ages = {"old": 31, "new": 29}
+    for name, days in ages.items():
+        for path in (folder / f"{name}.memory", folder / f"{name}.memory.lock"):
+            path.touch()
+            os.utime(path, (time.time() - days * 86400,) * 2)
+    (folder / "folder.memory").mkdir()
+    os.utime(folder / "folder.memory", (0, 0))
+    os.utime(folder / f"{mark_of(memory).name}.lock", (0, 0))
+    assert memory.stop("ok").allowed
+    assert (folder / "old.memory").exists()  # only a report looks for old marks
+    memory.write(assistant("decided, because\n\n\nchose over", id="m3"))
+    assert not memory.stop("ok").allowed
+    own = mark_of(memory).name
+    assert {path.name for path in folder.iterdir()} == {
+        own,
+        f"{own}.lock",
+        "new.memory",
+        "new.memory.lock",
+        "folder.memory",
+    }
+
+
+@pytest.mark.parametrize("text", BROKEN_MARKS)
 def test_a_broken_mark_counts_as_none(memory, text):
     assert reported(memory.stop("ok"))
     flag(memory).unlink()
-    (mark,) = (memory.home / ".local/state/tailhook").glob("*.memory")
-    mark.write_text(text)
+    mark_of(memory).write_text(text)
     assert reported(memory.stop("ok"))
 
 

@@ -217,7 +217,7 @@ def test_killed_at_any_system_call_memory_reports_unless_it_is_kept_that_it_did(
     payload.write_text(json.dumps(project.payload()))
     flag, marks = project.folder / ".claude" / ".stop_hook_active", project.home / ".local/state/tailhook"
     _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), lambda _: False)
-    (mark,) = marks.glob("*.memory")
+    (mark,) = marks.rglob("*.memory")
     whole, seen = {**json.loads(mark.read_bytes()), "blocked": None}, []
     for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3):
         flag.unlink(missing_ok=True)

@@ -206,7 +206,10 @@ class Surroundings:
             path.write_bytes(contents[name])
         self.state.mkdir(parents=True, exist_ok=True, mode=0o700)
         if place == "memory mark":
-            (self.state / f"{fingerprint_of(b'mine'):016x}.memory").write_bytes(content)
+            name = f"{fingerprint_of(b'mine'):016x}"
+            folder = self.state / "memory" / name[:2]
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{name}.memory").write_bytes(content)
         elif place == "store index":
             self.write_index(content)
         elif place == "triage mark":

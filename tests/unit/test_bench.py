@@ -193,7 +193,9 @@ def test_a_reset_leaves_only_what_every_later_stop_finds(tmp_path):
     stop = BenchProject(tmp_path / "stop", Case("gate", "test", "Hm.", False, no_state), "10 KB")
     state = stop.folder / ".local/state/tailhook"
     state.mkdir(parents=True)
-    for name in ("1.gate", "gate.lock", "2.memory", "events", "jwz-index"):
+    (state / "memory/ab").mkdir(parents=True)
+    for name in ("1.gate", "gate.lock", "memory/ab/2.memory", "memory/ab/2.memory.lock", "events", "jwz-index"):
         (state / name).touch()
     stop.reset()
-    assert {path.name for path in state.iterdir()} == {"gate.lock", "events", "jwz-index"}
+    left = {path.name for path in state.rglob("*") if path.is_file()}
+    assert left == {"gate.lock", "2.memory.lock", "events", "jwz-index"}

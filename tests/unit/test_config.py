@@ -71,7 +71,7 @@ DEFAULTS = ["idle", "ralph", "triage"]
         (None, None, DEFAULTS),
         (["idle", "gate"], ["gate", "plates"], ["gate"]),
         (["gate", "memory"], DEFAULTS, []),
-        (["gate", "memory"], None, ["memory", "gate"]),
+        (["memory", "gate"], None, ["gate", "memory"]),
         ([], ["idle"], []),
         (DEFAULTS, "gate", DEFAULTS),
     ],

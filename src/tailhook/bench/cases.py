@@ -227,8 +227,9 @@ class BenchProject:
             self.changed.write_bytes(self.before)
         elif self.changed:
             self.changed.unlink(missing_ok=True)
-        for path in self.folder.glob(".local/state/tailhook/*"):
-            if not path.name.startswith("jwz-") and path.suffix != ".lock" and path.name != SPOOL_FILE:
+        for path in self.folder.glob(".local/state/tailhook/**/*"):
+            is_kept = path.name.startswith("jwz-") or path.suffix == ".lock" or path.name == SPOOL_FILE
+            if not is_kept and path.is_file():
                 path.unlink()
 
     def check(self, argv: list[str] | None = None) -> None:

@@ -48,13 +48,13 @@ MACHINES: "dict[str, Machine]" = {
         "keys": {"while_active": "text", "state_dirs": "paths"},
         "stores": ("jsonfile",),
     },
-    "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "gate": {
         "marker_files": (),
         "marker_setting": "rules",
         "keys": {"rules": "objects"},
         "parts": ("shell", "wanted_command"),
     },
+    "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {
         "reports": True,
         "keys": {"autostart": "flag"},

@@ -10,6 +10,7 @@ from tailhook.machines import Verdict, memory
 from tailhook.stores.atomic import (
     Lock,
     make_folder,
+    make_folders,
     open_folder,
     read_file,
     remove_file,
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
 FLAG_NAME = ".stop_hook_active"
+MARKS_FOLDER = "memory"  # in the private state folder; it has 256 folders
+MAX_MARK_AGE_S = 30 * 86400  # since the last change of a session's mark, after which it is removed
 MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
 MAX_TIME_S = 1 << 53  # of a mark, in Unix seconds; a later one cannot be a time
 MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
@@ -59,6 +62,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
     def save(verdict: "Verdict[bool]") -> None:
         mark.save(session.end, session.said, mark.summarized or bool(verdict.change), event.now)
         flag.make(event.now)
+        mark.remove_old(event.now)
 
     return decide_and_save(mark, decide, save)
 
@@ -78,9 +82,9 @@ def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
     """Return why a stop is let go without a look at what was said, "" if it is not.
 
     Uses up the project's flag and the session's own one. What was said until now, such as the agent's list of what it
-    saved, is then old: the mark moves to the transcript's end. It stays if another hook blocked the turn, or if the
-    flag is not certainly this session's: nothing was reported then. `stop_hook_active` does not count at a stop that
-    ends a loop of this hook: the loop has blocked the turn.
+    saved, is then old: the mark moves to the transcript's end. It stays if another hook blocked the turn, if a person
+    began another turn since the report, or if the flag is not certainly this session's: nothing was reported then.
+    `stop_hook_active` does not count at a stop that ends a loop of this hook: the loop has blocked the turn.
     """
     is_active = event.payload.get("stop_hook_active") is True
     is_fresh, is_named = flag.take(event.now)
@@ -88,15 +92,36 @@ def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
     in_turn = is_active and (was_blocked or not event.has_ended_loop)
     lets_go = in_turn or is_fresh or (was_blocked and event.now - mark.blocked < memory.FLAG_SECONDS)
     try:
-        if lets_go and (was_blocked or is_named):
+        if lets_go and (was_blocked or is_named) and (in_turn or not has_prompt_since(event, mark.end)):
             mark.move(event)
-        elif was_blocked and not lets_go:
+        elif was_blocked:
             mark.update(mark.end, mark.said)  # a stale flag does not concern later turns
-    except OSError:
+    except (OSError, ValueError):
         pass  # the stop is let go all the same; a later one may report what was said
     if in_turn:
         return "this turn was blocked before (stop_hook_active)"
     return "this session got a report a moment ago" if lets_go else ""
+
+
+def has_prompt_since(event: "HookEvent", start: int) -> bool:
+    """Return whether a person has written behind an offset of the transcript. Raises OSError or ValueError.
+
+    start: in bytes; 0 if there was no report.
+    """
+    if not start:
+        return False
+    fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    try:
+        end = posix.fstat(fd).st_size
+        messages = event.reverse_messages(fd, max(start, end - MAX_READ_BYTES), end)
+        return any(not is_assistant and is_of_person(words) for is_assistant, words, _ in messages)
+    finally:
+        posix.close(fd)
+
+
+def is_of_person(words: bytes) -> bool:
+    """Return whether the words of a user's message were not written by the host."""
+    return bool(words) and not words.lstrip().startswith(memory.NOT_WORDS)
 
 
 def read_memory_config(root: str) -> object:
@@ -154,7 +179,7 @@ class Session:
             messages = event.reverse_messages(fd, self.start, self.end, without)
             for is_assistant, words, tools in messages:
                 self.tools += filter(None, tools)
-                if not words or (not is_assistant and words.lstrip().startswith(memory.NOT_WORDS)):
+                if not words or (not is_assistant and not is_of_person(words)):
                     continue
                 if mark.end and fingerprint_of(words) in (mark.said, mark.said_before):
                     continue
@@ -227,6 +252,7 @@ def fingerprint_of(words: bytes) -> int:
 class Mark:
     """Records what was reported to a session, in a file of the private state folder. It holds the session's own flag.
 
+    folder: the file's folder, which has a part of all sessions' marks: each report looks for old ones in one part.
     path: the file's path.
     end: the size of the transcript up to which everything is old, in bytes; 0 if there was no report.
     said, said_before: fingerprints of the newest message then, and of the one of the record before. The host may have
@@ -241,8 +267,9 @@ class Mark:
 
         session: the session's id, or another name for it.
         """
-        self.name = f"{fingerprint_of(session.encode('utf-8', 'surrogatepass')):016x}.memory"
-        self.path = f"{state_folder_path()}/{self.name}"
+        name = f"{fingerprint_of(session.encode('utf-8', 'surrogatepass')):016x}"
+        self.folder = f"{state_folder_path()}/{MARKS_FOLDER}/{name[:2]}"
+        self.path = f"{self.folder}/{name}.memory"
         self.is_outdated = False
         self.parse()
 
@@ -276,7 +303,9 @@ class Mark:
 
     def lock(self) -> Lock:
         """Return the lock to hold from `reload` until it is saved; each session has its own. Raises OSError."""
-        return Lock(f"{state_folder()}/{self.name}.lock")
+        state_folder()
+        make_folders(self.folder)
+        return Lock(f"{self.path}.lock")
 
     def reload(self) -> bool:
         """Look at the file again; return whether it had changed."""
@@ -286,7 +315,18 @@ class Mark:
     def save(self, end: int, said: int, summarized: bool, blocked: float) -> None:
         """Write it. Only under the lock. Raises OSError."""
         fields = {"end": end, "said": said, "said_before": self.said, "summarized": summarized, "blocked": blocked}
-        replace_file(f"{state_folder()}/{self.name}", write_json(fields) + b"\n")
+        replace_file(self.path, write_json(fields) + b"\n")
+
+    def remove_old(self, now: float) -> None:
+        """Remove the marks in this one's folder that have not changed for long. A failure changes nothing."""
+        for name in posix.listdir(self.folder):
+            path = f"{self.folder}/{name}"
+            try:
+                if name.endswith(".memory") and now - posix.lstat(path).st_mtime > MAX_MARK_AGE_S:
+                    remove_file(path)
+                    remove_file(f"{path}.lock")
+            except OSError:
+                pass  # another hook has removed it
 
     def update(self, end: int, said: int) -> None:
         """Write it without the flag, under the lock. Raises OSError."""
