@@ -136,7 +136,7 @@ def test_a_project_under_several_spellings_of_its_path_counts_exactly(project, m
     assert blocked == (1 if machine == "memory" else 40)
     if machine in ("ralph", "idle"):
         assert "\niteration: 41\n" in file.read_text()
-    assert len(list((project.home / ".local/state/tailhook").glob("*.lock"))) == 1
+    assert len(list((project.home / ".local/state/tailhook").rglob("*.lock"))) == 1
 
 
 @pytest.mark.parametrize("machine", ["ralph", "triage", "memory"])
