@@ -227,6 +227,37 @@ def test_a_forked_or_resumed_session_is_not_blocked_again_for_the_same_edits(gat
     assert blocked(gate.stop("Done.", session_id="fork"))
 
 
+def forget(state):
+    """Leave the state as a thousand newer blocks of other sessions do."""
+    state.write_text(json.dumps([f"{number:016x}" for number in range(1000)]))
+
+
+def replace_by_folder(state):
+    state.unlink()
+    state.mkdir()
+
+
+@pytest.mark.parametrize("change", [forget, lambda state: state.write_text("{"), replace_by_folder, os.unlink])
+def test_whatever_other_sessions_leave_in_the_projects_state_a_turn_is_blocked_once(gate, change):
+    edit(gate)
+    assert blocked(gate.stop("Done.", stop_hook_active=False))
+    (state,) = (gate.home / ".local/state/tailhook").glob("*.gate")
+    change(state)
+    assert gate.stop("Done.", stop_hook_active=True).allowed
+
+
+def test_two_sessions_that_take_turns_in_a_project_are_each_blocked_once(gate):
+    """A host may not send whether it was blocked in this turn."""
+    blocks = []
+    for session in ("a", "b", "a", "b"):
+        gate.transcript = gate.home / f"{session}.jsonl"
+        if len(blocks) < 2:
+            edit(gate)
+        stop = gate.stop("Done.", session_id=session, transcript_path=str(gate.transcript), stop_hook_active=None)
+        blocks.append(blocked(stop))
+    assert blocks == [True, True, False, False]
+
+
 def test_two_projects_have_states_of_their_own_and_old_ones_are_removed(gate):
     folder = gate.home / ".local/state/tailhook"
     folder.mkdir(parents=True, mode=0o700)
