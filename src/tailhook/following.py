@@ -184,7 +184,7 @@ class Follower:
 
     def _parse(self, line: bytes, offset: int) -> list[Record]:
         if self._host is not None:
-            return self._host.new_records(line, offset, self._ids)
+            return self._host.records(line, offset)
         record = parse_record(line, offset)
         return [record] if record is not None and self._ids.add(record) else []
 

@@ -15,7 +15,6 @@ from stat import S_ISREG
 
 from tailhook._core import (
     Record,
-    SeenRecords,
     forward_lines,
     forward_records,
     is_same_message,
@@ -70,16 +69,14 @@ class HostRecords:
     def forward(self, file: SeekableFile, start: int = 0, end: int | None = None) -> Iterator[Record]:
         """Yield the records whose lines begin in a range of bytes, oldest first."""
         self.read_changes(file, start)
-        seen = SeenRecords()
         for offset, line in forward_lines(file, start, end):
-            yield from self.new_records(line, offset, seen)
+            yield from self.records(line, offset)
 
     def reverse(self, file: SeekableFile) -> Iterator[Record]:
         """Yield all records, newest first. Searches the whole file for changes first, without decoding it."""
         self.read_changes(file, None)
-        seen = SeenRecords()
         for offset, line in reverse_lines(file):
-            yield from reversed(self.new_records(line, offset, seen))
+            yield from reversed(self.records(line, offset))
 
     def last_message(self, file: SeekableFile) -> str | None:
         """Return the text of the newest message of the assistant that has one, or None."""
@@ -155,10 +152,6 @@ class HostRecords:
         for nested in originals[1:]:
             records.append(parse_record(self._translate_one(nested, context), offset, parse_record(write_json(nested))))
         return [record for record in records if record is not None]
-
-    def new_records(self, line: bytes, offset: int, seen: SeenRecords) -> list[Record]:
-        """Return those of `records` that were not seen before. If the host states messages again, all are new."""
-        return [one for one in self.records(line, offset) if seen.add(one) or self.host.RESTATES_MESSAGES]
 
     def translate_line(self, line: bytes, offset: int) -> list[bytes]:
         """Return the lines that Claude Code would have written: of the record in a line, and of those nested in it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from tailhook._core import is_same_message
+from tailhook._core import SeenRecords, is_same_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -105,14 +105,15 @@ def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[Tran
     (`is_same_message`) belong to it if at most 256 KiB are between them, or if its agent has begun no other message
     since: hosts write other records between those of a message.
 
-    records: oldest first, each once; those of other types than messages are left out.
+    records: oldest first; one that stands twice counts once; those of other types than messages are left out.
     is_restated: as for TranscriptMessage.
     """
     waiting: deque[OpenMessage] = deque()  # in the order of their first records
     known: dict[str, list[OpenMessage]] = {}  # those of them that may get more records, by id
     current: dict[str | None, OpenMessage] = {}  # the newest of each agent
+    seen = SeenRecords()
     for record in records:
-        if record.role is None:
+        if record.role is None or not (seen.add(record) or is_restated):
             continue
         name = record.message_id if record.role == "assistant" else None
         of_name = known.get(name, ()) if name is not None else ()

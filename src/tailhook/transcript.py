@@ -38,8 +38,8 @@ class Transcript:
     """A transcript: made by `open`, closed by `close` or at the end of a `with` block.
 
     Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
-    given as they are. A record that stands twice, with the same uuid, is given once: a compaction writes old records
-    again. Each iteration reads what the file held when it began. A file that is truncated or overwritten
+    given as they are. A record of Claude Code that stands twice, with the same uuid, is given once: a compaction writes
+    old records again. Each iteration reads what the file held when it began. A file that is truncated or overwritten
     meanwhile ends it. A transcript of Codex, Gemini, Copilot or Cursor gives records with Claude Code's types and
     attributes; `Record.json` is the host's own.
     """
