@@ -36,8 +36,7 @@ OWN_MODULES = {
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
     "gate": {
         "tailhook.hook.config",
-        "tailhook.machines.shell",
-        "tailhook.machines.wanted_command",
+        "tailhook.machines.shell_words",
     },
 }
 
@@ -97,6 +96,16 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
     stop, loaded = loaded_by(project)
     assert stop.answer["decision"] == "block"
     assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
+
+
+def test_a_stop_behind_a_check_in_plain_words_loads_nothing_that_takes_lines_apart(project):
+    begin_gate(project)
+    use = {"type": "tool_use", "id": "c", "name": "Bash", "input": {"command": "cd a && make -s 2>&1"}}
+    project.write(*({"message": {"content": [block]}} for block in (use, {"type": "tool_result", "tool_use_id": "c"})))
+    stop, loaded = loaded_by(project)
+    assert stop.exit_code == 0
+    assert '"decision"' not in stop.stdout
+    assert loaded == ALWAYS | {"tailhook.hook.gate", "tailhook.machines.gate"} | OWN_MODULES["gate"]
 
 
 @pytest.mark.parametrize("host", NAMES[1:])

@@ -4,9 +4,9 @@ import json
 
 from model import Model, bash
 
-from tailhook.machines.exits import EXCUSED_ENDS, ShellLine
+from tailhook.machines.exits import EXCUSED_ENDS
 from tailhook.machines.gate import MAX_STEPS
-from tailhook.machines.shell import Budget
+from tailhook.machines.shell_words import Budget, ShellLine
 
 # In each line, `false` fails.
 LINES = [

@@ -15,13 +15,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.steps import counted_lines
 
-from tailhook.machines import commands, exits, shell, shell_tree
+from tailhook.machines import commands, exits, shell, shell_tree, shell_words
 from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS
-from tailhook.machines.exits import ABSENT, ShellLine
+from tailhook.machines.exits import judge_line
 from tailhook.machines.gate import MAX_STEPS
-from tailhook.machines.shell import MAX_NESTING, Budget, ShellReader, SimpleCommand
-from tailhook.machines.wanted_command import parse_command
+from tailhook.machines.shell import MAX_NESTING, ShellReader, SimpleCommand
+from tailhook.machines.shell_words import (
+    ABSENT,
+    Budget,
+    ShellLine,
+    parse_command,
+    plain_commands,
+    runs_plainly,
+)
+from tailhook.machines.shell_words import (
+    RUN as IS_RUN,
+)
 
+TAKING_APART = (commands, exits, shell, shell_tree, shell_words)
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [
     "pytest", "pytest -q tests", "cd a && pytest", "A=1 B=2 pytest", ".venv/bin/pytest -x", "/usr/bin/pytest",
@@ -128,9 +139,11 @@ def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
         ("npm --silent test -- -u", "npm test", True),
         ("npm --prefix web test", "npm test", True),
         ("npm --prefix run run test", "npm run test", True),
-        ("npm run test", "npm test", False),
-        ("npm --prefix=web run test", "npm test", False),
-        ("npm -- run test", "npm test", False),
+        ("npm run test", "npm test", True),
+        ("npm --prefix=web run test", "npm test", True),
+        ("npm test", "npm run test", True),
+        ("npm ci", "npm run ci", False),
+        ("npm run run test", "npm run build", False),
         ("python scripts/check.py fast", "scripts/check.py fast", True),
         ("pytest tests/", "pytest tests", True),
         ("pytest ./tests/", "pytest tests", True),
@@ -173,6 +186,99 @@ def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
 )
 def test_a_command_of_several_words(command, ran, is_run):
     assert runs(command, parse_command(ran)) is is_run
+
+
+@pytest.mark.parametrize(
+    ("command", "ran"),
+    [
+        ("pytest --version", "pytest"),
+        ("python -m pytest --help", "pytest"),
+        ("pytest -h", "pytest"),
+        ("pytest tests --collect-only -q", "pytest"),
+        ("cd a && pytest --co 2>&1", "pytest"),
+        ("cd a && pytest --co > log", "pytest"),
+        ("make -n pytest", "pytest"),
+        ("gmake --dry-run pytest", "pytest"),
+        ("make -n test", "make test"),
+        ("make -i test", "make test"),
+        ("npm test -- --help", "npm test"),
+        ("cargo test --no-run", "cargo test"),
+        ("cargo test -- --list", "cargo test"),
+        ("go test -list . ./...", "go test"),
+        ("mvn -DskipTests test", "mvn test"),
+        ("./in-container.sh pytest --version", "pytest"),
+    ],
+)
+def test_an_option_with_which_a_program_checks_nothing_makes_it_no_run(command, ran):
+    assert not runs(command, parse_command(ran))
+
+
+@pytest.mark.parametrize(
+    ("command", "ran"),
+    [("ls --version", "ls --version"), ("black --check .", "black"), ("make -k -s test", "make test")],
+)
+def test_an_option_that_is_wanted_or_checks_all_the_same_changes_nothing(command, ran):
+    assert runs(command, parse_command(ran))
+
+
+@pytest.mark.parametrize(
+    ("command", "ran"),
+    [
+        ("make -C test", "make test"),
+        ("make -sC test lint", "make test"),
+        ("make -f test", "make test"),
+        ("npm --prefix test run build", "npm test"),
+        ("cargo --manifest-path test build", "cargo test"),
+    ],
+)
+def test_a_folder_that_is_named_as_the_target_is_not_the_target(command, ran):
+    assert not runs(command, parse_command(ran))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ruff check tests/run.py", "uvx ruff@latest check tests/run.py", "python -m ruff check tests/run.py",
+        "mypy tests/run.py", "uv run black tests/run.py", "npx prettier --check tests/run.py",
+        "shellcheck tests/run.py", "python -m py_compile tests/run.py", "python -m json.tool tests/run.py",
+        "node --check tests/run.py", "ruby -c tests/run.py", "php -l tests/run.py", "bash -n tests/run.py",
+    ],
+)  # fmt: skip
+def test_a_program_that_reads_a_script_does_not_run_it(command):
+    assert not runs(command, ["tests/run.py"])
+
+
+def test_an_environment_whose_name_is_that_of_python_is_not_the_program():
+    assert runs("tox -e py -- pytest -q", ["pytest"])
+    assert not runs("tox -e py", ["pytest"])
+
+
+PLAIN_WORDS = (
+    "cd", "a", "pytest", "test", "-q", "--co", "--version", "A=1", "&&", "&&", "2>&1", "make", "-C", "./",
+    ".venv/bin/pytest", "npm", "run", "exit", "set", "-e", "time", "if", "then", "fi", "grep", "echo", "py", "py3",
+    "for", "do", "done", "{", "}", "!", "&", ">", "[", "]", "*", "~", "+x", "false",
+)  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PLAIN_WORDS), max_size=8).map(" ".join))
+def test_a_line_of_plain_words_is_judged_as_if_it_were_taken_apart(line):
+    for wanted in (["pytest"], ["make", "test"], ["npm", "test"]):
+        plain = plain_commands(line)
+        if plain and runs_plainly(plain, wanted):
+            assert judge_line(ShellLine(line, Budget(MAX_STEPS)), wanted) == (IS_RUN, "")
+
+
+@given(st.lists(st.sampled_from(PLAIN_WORDS), max_size=5).map(" ".join))
+def test_plain_words_are_wanted_as_the_shell_reads_them(text):
+    def words_or_fault(parse):
+        try:
+            return parse(text)
+        except ValueError as error:
+            return type(error)
+
+    found = words_or_fault(parse_command)
+    if found is not ValueError:
+        assert found == words_or_fault(shell.read_simple_command)
 
 
 def test_a_command_that_is_too_long_or_too_deep_counts_if_it_names_the_program():
@@ -224,9 +330,7 @@ def test_a_command_that_is_twice_as_long_takes_twice_as_many_steps(name):
     head, part, tail = LONG[name]
 
     def steps(count):
-        return counted_lines(
-            lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]), commands, exits, shell, shell_tree
-        )
+        return counted_lines(lambda: runs(f"{head}{part * count}{tail}", ["pytest", "."]), *TAKING_APART)
 
     assert steps(2000) < 2.5 * steps(1000)
 

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.shell_lines import BashOracle, make_line
 
-from tailhook.machines.exits import ShellLine
 from tailhook.machines.gate import MAX_STEPS
-from tailhook.machines.shell import Budget
+from tailhook.machines.shell_words import Budget, ShellLine
 
 
 def outcome_of(line, wanted="pytest"):

@@ -7,7 +7,7 @@ from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BY
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import exists, get_text, is_paused, walk_up
 from tailhook.machines import Verdict, gate
-from tailhook.machines.wanted_command import contains_name, program_name
+from tailhook.machines.shell_words import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
 
 TYPE_CHECKING = False

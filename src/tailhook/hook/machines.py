@@ -52,7 +52,7 @@ MACHINES: "dict[str, Machine]" = {
         "marker_files": (),
         "marker_setting": "rules",
         "keys": {"rules": "objects"},
-        "parts": ("shell", "wanted_command"),
+        "parts": ("shell_words",),
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {

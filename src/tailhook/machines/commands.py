@@ -3,17 +3,22 @@
 Pure. What cannot be taken apart counts as a run if the program's name occurs in it.
 """
 
-from tailhook.machines.shell import (
-    LETTERS,
-    TEXT_COST,
+from tailhook.machines.shell import LETTERS, TEXT_COST, ShellReader
+from tailhook.machines.shell_tree import Unclear, tree_of
+from tailhook.machines.shell_words import (
     UNKNOWN,
     WORD_LETTERS,
     Budget,
-    ShellReader,
+    base_name,
+    begins_with,
+    contains_name,
+    has_option,
     is_assignment,
+    is_program,
+    is_python,
+    program_name,
+    runs_nothing,
 )
-from tailhook.machines.shell_tree import Unclear, tree_of
-from tailhook.machines.wanted_command import base_name, contains_name, is_python, program_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +32,7 @@ MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
 MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
 SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
 INTERPRETERS = (*SHELLS, ".", "bun", "deno", "node", "perl", "php", "ruby", "source")  # that run a script
+SYNTAX_OPTIONS = {"node": "-c --check", "perl": "-c", "php": "-l", "ruby": "-c"}  # with which they only read it
 
 # Programs that run a command: how many arguments of their own come before it, the options whose value is the next
 # word, and the options with which they run nothing.
@@ -152,16 +158,19 @@ HIDE_EXIT = {
 # Programs that do not run what is among their arguments; in the last row, subcommands of package managers. Any other
 # program that is not in these tables does.
 RUNS_NOTHING_TEXT = """
-(( [ [[ ag alias ack apk apropos apt apt-cache apt-get awk base64 basename bat bc bg brew builtin bzip2 cargo
-cat cd chgrp chmod chown cksum clear cmp column comm cp curl cut date dd declare delta df diff dig dirname dirs
-dnf du echo egrep emacs exa export eza false fg fgrep file fold free gawk gem getconf gh git glab go grep groups
-gunzip gzip hash head help hexdump history host hostname id info install jobs join jq kill killall less let ln
-local locate logger ls lsof man mapfile md5sum mkdir mkfifo mktemp more mv nano nl notify-send od open pacman
-paste patch pgrep ping pip pip3 pipx pkill popd port printenv printf ps pushd pwd read readarray readlink
-readonly realpath rg rm rmdir rsync scp sed seq set sftp sha1sum sha256sum shasum shift shopt shuf sleep snap
-sort split stat strings sum sync tac tail tar tee test touch tr tree true truncate type typeset ulimit umask
-unalias uname uniq unset unzip uptime vi vim wait wc wget whatis whereis which whoami xxd yes yq yum zcat zip
-zypper
+(( [ [[ ack ag alias apk apropos apt apt-cache apt-get ast autopep8 awk bandit base64 basename bat bc bg biome
+black brew builtin bzip2 cargo cat cd chgrp chmod chown cksum clang-format clang-tidy clear cloc cmp code
+codespell column comm compileall cp ctags curl cut date dd declare delta df diff dig dirname dirs dis dnf
+dos2unix du echo egrep emacs eslint exa export eza false fg fgrep file flake8 fold free gawk gem getconf gh git
+glab go gofmt gofumpt golangci-lint grep groups gunzip gzip hadolint hash head help hexdump history host
+hostname id info install isort jobs join jq jshint json.tool kill killall less let ln local locate logger ls
+lsof man mapfile markdownlint md5sum mkdir mkfifo mktemp more mv mypy nano nl notify-send od open oxlint pacman
+paste patch pgrep ping pip pip3 pipx pkill popd port prettier printenv printf ps pushd pwd py_compile
+pycodestyle pydoc pydocstyle pyflakes pylint pyright pyupgrade radon read readarray readlink readonly realpath
+rg rm rmdir rsync rubocop ruff rustfmt scp sed seq set sftp sha1sum sha256sum shasum shellcheck shfmt shift
+shopt shuf sleep snap sort split stat strings stylelint sum sync tabnanny tac tail tar tee test tokei tokenize
+touch tr tree true truncate tsc ty type typeset ulimit umask unalias uname uniq unset unzip uptime vi vim
+vulture wait wc wget whatis whereis which whoami xmllint xxd yamllint yapf yes yq yum zcat zip zypper
 add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
 """
 RUNS_NOTHING = frozenset(RUNS_NOTHING_TEXT.split())
@@ -173,8 +182,6 @@ RUNNERS = frozenset(
     [*SHELLS, *OTHER_RUNNERS, *ALIASES, *SHELL_OPTIONS, *SUBCOMMANDS, *(key for key in WRAPPERS if " " not in key)]
 )
 VERSIONED = ("bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")  # run PROGRAM@VERSION
-MAKES = ("gmake", "make")  # whose arguments are targets in any order
-MAKE_DRY_OPTIONS = "-n -q -t --dry-run --just-print --question --recon --touch"
 
 
 def take_apart(text: str, budget: Budget) -> "Node":
@@ -255,65 +262,9 @@ def find_run(words: "Sequence[str]", stdin: str | None, question: WantedCommand)
                 return FoundRun((), hidden_by)
             question.met_unknown = True
         todo += [(found, hidden_by) for found in inner_commands(inner, "/" in wanted[0])]
-        if is_guess or not is_known(inner):
+        if (is_guess or not is_known(inner)) and not runs_nothing(inner, wanted):
             todo.append((later_command(inner, wanted), hidden_by))
     raise Unclear
-
-
-def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
-    """Return whether a simple command begins with the wanted words.
-
-    Between them may be options, each with a value that is the next word, and +toolchains. A word that only the running
-    shell knows may be any word.
-    """
-    if not is_program(words[0], wanted[0]):
-        return False
-    takes_targets = wanted[0] in MAKES
-    if takes_targets and any(has_option(word, MAKE_DRY_OPTIONS) for word in words):
-        return False
-    reached = {(1, False)}  # how many wanted words there were so far, and whether an option came last
-    for word in words[1:]:
-        following = set()
-        for count, after_option in reached:
-            if count == len(wanted):
-                return True
-            if path_of(word) == path_of(wanted[count]):
-                following.add((count + 1, False))
-            if word.startswith("-"):
-                following.add((count, "=" not in word and word != "--"))
-            elif word.startswith("+") or after_option:
-                following.add((count, False))
-            elif UNKNOWN in word:
-                following.add((count + 1, False))
-            elif takes_targets:
-                following.add((count, False))
-        if not following:
-            return False
-        reached = following
-    return any(count == len(wanted) for count, _ in reached)
-
-
-def is_program(word: str, wanted: str) -> bool:
-    """Return whether a word names the wanted program.
-
-    Without a slash, a wanted program is found in any folder, and Python in any version. With one, it is a path from the
-    agent's folder; a path that begins elsewhere must end with it.
-    """
-    if "/" in wanted:
-        path, end = path_of(word), path_of(wanted)
-        begins_elsewhere = path.startswith(("/", "~", "../", UNKNOWN))
-        return "/" in word and (path == end or (begins_elsewhere and path.endswith(f"/{end}")))
-    name = base_name(word)
-    return name == wanted or (is_python(name) and is_python(wanted))
-
-
-def path_of(word: str) -> str:
-    """Return a word without "./" in front of it and without a slash at its end."""
-    end = len(word) - (len(word) > 1 and word.endswith("/"))
-    at = 0
-    while word.startswith("./", at, end):
-        at += 2
-    return word[at:end]
 
 
 # ---- commands in the arguments of others --------------------------------------
@@ -336,7 +287,8 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
         return [words[words.index("-m") + 1 :]]
     if wants_path and (is_python(name) or name in INTERPRETERS):
         at = skip_options(words, 1, "-o -O -W -X --rcfile --init-file")
-        is_read = name in SHELLS and any(has_option(word, "-n") for word in words[1:at])  # and not run
+        checks = SYNTAX_OPTIONS.get(name, "-n" if name in SHELLS else "")
+        is_read = any(has_option(word, checks) for word in words[1:at])  # and not run
         script = words[at] if at < len(words) and not is_read else ""
         return [[script if "/" in script else f"./{script}", *words[at + 1 :]]] if script else []
     return wrapped_commands(words, name)
@@ -388,7 +340,9 @@ def later_command(words: "Sequence[str]", wanted: "Sequence[str]") -> "Sequence[
     """
     for at in range(1, len(words)):
         name = base_name(words[at])
-        if is_program(words[at], wanted[0]) or (name in RUNNERS and name not in BUILTINS) or is_python(name):
+        if is_program(words[at], wanted[0]) or (name in RUNNERS and name not in BUILTINS):
+            return words[at:]
+        if is_python(name) and words[at + 1 : at + 2] != ["--"]:  # otherwise an environment: tox -e py -- pytest
             return words[at:]
         if name in RUNS_NOTHING:
             break
@@ -425,20 +379,6 @@ def skip_options(words: "Sequence[str]", at: int, valued: str, signs: str = "-")
         if has_option(words[at - 1], valued, is_last=True):
             at += 1
     return min(at, len(words))
-
-
-def has_option(word: str, options: str, is_last: bool = False) -> bool:
-    """Return whether a word is one of the options, or a group of letters with one of them.
-
-    is_last: whether no letter may follow it: that would be its value.
-    """
-    known = options.split()
-    if word in known or word[:1] != "-" or word.startswith("--"):
-        return word in known
-    for at, letter in enumerate(word[1:], 2):
-        if f"-{letter}" in known:
-            return at == len(word) or not is_last
-    return False
 
 
 def python_module(words: "Sequence[str]") -> "Sequence[str]":

@@ -4,18 +4,18 @@ Pure. Goes through a line with everything that can happen in it: each command su
 a successful run if in every case in which it exits with 0 the command ran, and never failed.
 """
 
-from tailhook.machines.commands import WantedCommand, begins_with, find_run, take_apart
-from tailhook.machines.shell import STATUS, UNKNOWN, SimpleCommand, is_assignment
+from tailhook.machines.commands import WantedCommand, find_run, take_apart
+from tailhook.machines.shell import STATUS, SimpleCommand
 from tailhook.machines.shell_tree import Node, Unclear, tree_of
-from tailhook.machines.wanted_command import contains_name, program_name
+from tailhook.machines.shell_words import ABSENT, HIDDEN, RUN, UNKNOWN, begins_with, is_assignment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
-    from tailhook.machines.shell import Budget
     from tailhook.machines.shell_tree import Tree
+    from tailhook.machines.shell_words import ShellLine
 
     # What can be so at one place of a line, each with why the exit code of a failed run is lost there, "" if it is not.
     # The first number is the last exit code (0 or 1), the second one is below, the third is the code in a variable.
@@ -36,42 +36,20 @@ EXCUSED_ENDS = (
     ("test",),
 )  # fmt: skip
 
-# What a shell line is for a command:
-RUN, HIDDEN, ABSENT = "run", "hidden", "absent"
 
-
-class ShellLine:
-    """A shell line. It is taken apart once, however many commands are looked for in it, and only if it names one.
-
-    budget: for this line and others. Beyond it, a line runs every program that it names.
-    """
-
-    __slots__ = ("budget", "text", "tree")
-
-    def __init__(self, text: str, budget: "Budget") -> None:
-        self.text = text
-        self.budget = budget
-        self.tree: Node | None = None
-
-    def outcome_of(self, wanted: "Sequence[str]") -> tuple[str, str]:
-        """Return what the line's exit code 0 means for the command that begins with the wanted words, and why.
-
-        It is RUN if the command ran and succeeded, and ABSENT if the line does not run it. Otherwise it is HIDDEN, and
-        the second text is why its exit code is not known. What cannot be taken apart is RUN.
-        """
-        if not contains_name(self.text, program_name(wanted[0])):
-            return ABSENT, ""
-        question = WantedCommand(wanted, self.budget)
-        try:
-            if self.tree is None:
-                self.tree = take_apart(self.text, self.budget)
-            outcome = Shell(question).judge(self.tree)
-            if outcome[0] == ABSENT and question.met_unknown:
-                question.guesses = True
-                outcome = Shell(question).judge(self.tree)
-        except Unclear:
-            return RUN, ""
-        return outcome
+def judge_line(line: "ShellLine", wanted: "Sequence[str]") -> tuple[str, str]:
+    """Return what `ShellLine.outcome_of` returns, for a line that must be taken apart."""
+    question = WantedCommand(wanted, line.budget)
+    try:
+        if line.tree is None:
+            line.tree = take_apart(line.text, line.budget)
+        outcome = Shell(question).judge(line.tree)
+        if outcome[0] == ABSENT and question.met_unknown:
+            question.guesses = True
+            outcome = Shell(question).judge(line.tree)
+    except Unclear:
+        return RUN, ""
+    return outcome
 
 
 class Shell:

@@ -4,17 +4,14 @@
 Pure: the rules and what happened in the session in; verdict out. `tailhook.hook.gate` reads the transcript.
 """
 
-from tailhook._core import fingerprint, preload
+from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.shell import Budget
-from tailhook.machines.wanted_command import parse_command
+from tailhook.machines.shell_words import HIDDEN, RUN, Budget, ShellLine, parse_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
     from typing import Any
-
-    from tailhook.machines.exits import ShellLine
 
 MAX_RULES = 50  # more are left out
 MAX_PATTERNS = 100  # of a rule, after its braces are expanded
@@ -241,12 +238,12 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list
             decided = [rule for rule in waiting if rule.concerns(happening, compared)]
             missing += [Unchecked(rule, happening, *hidden.get(rule, ("", ""))) for rule in decided]
         else:
-            line, decided = shell_line(happening, budget), []
+            line, decided = ShellLine(happening, budget), []
             for rule in waiting:
                 outcome, why = line.outcome_of(rule.ran)
-                if outcome == "run":
+                if outcome == RUN:
                     decided.append(rule)
-                elif outcome == "hidden":
+                elif outcome == HIDDEN:
                     hidden.setdefault(rule, (happening, why))
         if decided:
             waiting = [rule for rule in waiting if rule not in decided]
@@ -254,14 +251,6 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list
                 break
             quick = QuickLook(waiting)
     return missing
-
-
-def shell_line(text: str, budget: Budget) -> "ShellLine":
-    """Return a shell line. Imports what takes it apart, which most stops do not need."""
-    preload("machines.shell_tree", "machines.commands", "machines.exits")
-    from tailhook.machines.exits import ShellLine
-
-    return ShellLine(text, budget)
 
 
 def parse_rules(values: "Sequence[Mapping[str, Any]]") -> list[Rule]:

@@ -3,6 +3,9 @@
 Pure. (POSIX.1-2024, shell command language, 2.2 to 2.10; Bash 5.3 manual, 3.1 to 3.6)
 """
 
+from tailhook.machines import is_visible
+from tailhook.machines.shell_words import COMMAND_WORDS, MAX_WANTED_CHARS, UNKNOWN, WORD_LETTERS, Budget, is_assignment
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,12 +19,9 @@ TEXT_COST = 30  # to begin to read a text
 PART_COST = 4  # for each part of a word, blank or operator
 COMMAND_COST = 16  # for each simple command: to read its words and to find its place in the tree
 LETTERS = 8  # that are passed over in one step
-UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $(x), <(x); and in front of the name in $x
 STATUS = f"{UNKNOWN}?"  # stands for $?
 BLANKS = " \t\r\v\f"
-WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%~^*?[]")
 QUOTED_LETTERS = frozenset('\\$`"}')  # that may mean something in double quotes or braces
-COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
 CLOSING_WORDS = ("}", "done", "esac", "fi")
 OPERATORS = {
     "\n": "\n",
@@ -35,20 +35,6 @@ OPERATORS = {
     ";&": ";;",
     ";;&": ";;",
 }
-
-
-class Budget:
-    """How many steps may still be taken. All readers of one stop share it."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, left: int) -> None:
-        self.left = left
-
-    def spend(self, count: int) -> bool:
-        """Take steps from it; return whether there were as many."""
-        self.left -= count
-        return self.left >= 0
 
 
 class SimpleCommand:
@@ -553,10 +539,18 @@ def matching_parentheses(text: str) -> "dict[int, int | None]":
     return found
 
 
-def is_assignment(word: str) -> bool:
-    """Return whether a word sets a variable: NAME=VALUE, NAME+=VALUE, NAME[INDEX]=VALUE."""
-    name, equals, _ = word.partition("=")
-    name = name.removesuffix("+")
-    if name.endswith("]"):
-        name = name.partition("[")[0]
-    return bool(equals) and name.isascii() and name.isidentifier()
+def read_simple_command(text: str) -> list[str]:
+    """Return the words of a text that is one simple command.
+
+    Raises ValueError with the reason if it is anything else.
+    """
+    if not all(map(is_visible, text)):
+        raise ValueError("the command has control characters or more than one line")
+    reader = ShellReader(text, Budget(MAX_WANTED_CHARS))
+    reader.read()
+    command = reader.tokens[0] if len(reader.tokens) == 1 else None
+    words = command.words if isinstance(command, SimpleCommand) else []
+    is_plain = reader.is_plain and not reader.is_unknown and not any(UNKNOWN in word for word in words)
+    if not words or not is_plain or "`" in text:
+        raise ValueError("it is not one simple command: no ; & | < > ( ) $ ` # or keywords of the shell outside quotes")
+    return words

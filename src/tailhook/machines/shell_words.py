@@ -1,0 +1,256 @@
+"""What can be said of a shell line without taking it apart; the command that a rule wants. (docs/machines/gate.md)
+
+Pure. A hook that meets only lines of plain words loads nothing of what takes lines apart.
+"""
+
+from tailhook._core import preload
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tailhook.machines.shell_tree import Node
+
+MAX_WANTED_CHARS = 200  # of a command to look for
+MAX_PLAIN_CHARS = 1000  # of a line that is read as plain words
+PLAIN_COST = 40  # of that, in steps
+WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%~^*?[]")
+PLAIN_LETTERS = WORD_LETTERS | {" ", "&", ">"}
+UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $(x), <(x); and in front of the name in $x
+NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
+COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
+QUOTING = str.maketrans("", "", "\\'\"")
+# Options with which a program that checks files only says something of itself or of the checks:
+NO_RUN_OPTIONS = (
+    "--co", "--collect-only", "--dry-run", "--fixtures", "--help", "--list", "--list-tests", "--listTests", "--markers",
+    "--no-run", "--notest", "--setup-plan", "--show-only", "--version", "-DskipTests", "-h", "-list",
+)  # fmt: skip
+MAKES = ("gmake", "make")  # whose arguments are targets in any order
+# Options with which make runs nothing, or succeeds whatever happens:
+MAKE_NO_RUN_OPTIONS = "-i -n -q -t --dry-run --ignore-errors --just-print --question --recon --touch"
+VALUED_OPTIONS = (  # whose value is the next word, whatever the program is
+    "-C -f -I -o -p -w -W --cwd --dir --directory --file --makefile --manifest-path --package --prefix --workspace"
+)
+NODE_MANAGERS = ("npm", "pnpm", "yarn")  # for which `run test` is `test`
+
+# What a shell line is for a command:
+RUN, HIDDEN, ABSENT = "run", "hidden", "absent"
+
+
+class Budget:
+    """How many steps may still be taken. All readers of one stop share it."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def spend(self, count: int) -> bool:
+        """Take steps from it; return whether there were as many."""
+        self.left -= count
+        return self.left >= 0
+
+
+class ShellLine:
+    """A shell line. It is taken apart once, however many commands are looked for in it, and only if that is needed.
+
+    budget: for this line and others. Beyond it, a line runs every program that it names.
+    plain: the simple commands of a line of plain words, None if it must be taken apart.
+    tree: the line taken apart, None as long as that was not needed.
+    """
+
+    __slots__ = ("budget", "plain", "text", "tree")
+
+    def __init__(self, text: str, budget: Budget) -> None:
+        self.text = text
+        self.budget = budget
+        self.plain = plain_commands(text) if budget.spend(PLAIN_COST) else None
+        self.tree: Node | None = None
+
+    def outcome_of(self, wanted: "Sequence[str]") -> tuple[str, str]:
+        """Return what the line's exit code 0 means for the command that begins with the wanted words, and why.
+
+        It is RUN if the command ran and succeeded, and ABSENT if the line does not run it. Otherwise it is HIDDEN, and
+        the second text is why its exit code is not known. What cannot be taken apart is RUN.
+        """
+        if not contains_name(self.text, program_name(wanted[0])):
+            return ABSENT, ""
+        if self.plain and runs_plainly(self.plain, wanted):
+            return RUN, ""
+        preload("machines.shell", "machines.shell_tree", "machines.commands", "machines.exits")
+        from tailhook.machines.exits import judge_line
+
+        return judge_line(self, wanted)
+
+
+def plain_commands(line: str) -> "list[list[str]] | None":
+    """Return the words of the simple commands of a line that has only words, `&&` and `2>&1`, otherwise None."""
+    if len(line) > MAX_PLAIN_CHARS or not PLAIN_LETTERS.issuperset(line):
+        return None
+    commands: list[list[str]] = [[]]
+    for word in line.split():
+        if word == "&&":
+            commands.append([])
+        elif WORD_LETTERS.issuperset(word):
+            commands[-1].append(word)
+        elif word != "2>&1":
+            return None
+    return commands
+
+
+def runs_plainly(commands: "Sequence[Sequence[str]]", wanted: "Sequence[str]") -> bool:
+    """Return whether commands with && between them are nothing but the wanted one, and `cd`.
+
+    They exit with 0 only if each of them does.
+    """
+    is_found = False
+    for command in commands:
+        at = 0
+        while at < len(command) and is_assignment(command[at]):
+            at += 1
+        words = command[at:]
+        if not words:
+            return False
+        is_wanted = begins_with(words, wanted)
+        if not is_wanted and words[0] != "cd":
+            return False
+        is_found = is_found or is_wanted
+    return is_found
+
+
+def parse_command(text: str) -> list[str]:
+    """Return the words of a text that is one simple command, which `runs` looks for.
+
+    Raises ValueError with the reason if it is anything else, or longer than MAX_WANTED_CHARS.
+
+    >>> parse_command("npm run 'unit tests'")
+    ['npm', 'run', 'unit tests']
+    """
+    if len(text) > MAX_WANTED_CHARS:
+        raise ValueError(f"the command is longer than {MAX_WANTED_CHARS} characters")
+    plain = plain_commands(text) if ">" not in text else None
+    if plain and len(plain) == 1 and plain[0] and plain[0][0] not in (*COMMAND_WORDS, "time"):
+        words = plain[0]
+    else:
+        from tailhook.machines.shell import read_simple_command
+
+        words = read_simple_command(text)
+    if not words[0] or words[0] in NOT_PROGRAMS or is_assignment(words[0]):
+        raise ValueError("the command does not begin with a program")
+    return words
+
+
+def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
+    """Return whether a simple command begins with the wanted words.
+
+    Between them may be options, each with a value that is the next word, and +toolchains. A word that only the running
+    shell knows may be any word.
+    """
+    if not is_program(words[0], wanted[0]):
+        return False
+    if runs_nothing(words, wanted):
+        return False
+    takes_targets = wanted[0] in MAKES
+    runs_scripts = wanted[0] in NODE_MANAGERS
+    if runs_scripts and wanted[1:3] == ["run", "test"]:
+        wanted = [wanted[0], *wanted[2:]]
+    reached = {(1, "")}  # how many wanted words there were so far, and the option that came last, if one did
+    for word in words[1:]:
+        following = set()
+        for count, option in reached:
+            if count == len(wanted):
+                return True
+            if option and has_option(option, VALUED_OPTIONS, is_last=True):
+                following.add((count, ""))
+                continue
+            if path_of(word) == path_of(wanted[count]):
+                following.add((count + 1, ""))
+            if word.startswith("-"):
+                following.add((count, word if "=" not in word and word != "--" else ""))
+            elif word.startswith("+") or option or (runs_scripts and word == "run" and wanted[count] == "test"):
+                following.add((count, ""))
+            elif UNKNOWN in word:
+                following.add((count + 1, ""))
+            elif takes_targets:
+                following.add((count, ""))
+        if not following:
+            return False
+        reached = following
+    return any(count == len(wanted) for count, _ in reached)
+
+
+def runs_nothing(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
+    """Return whether a simple command has an option with which programs run nothing, and which is not wanted."""
+    if base_name(words[0]) in MAKES and any(has_option(word, MAKE_NO_RUN_OPTIONS) for word in words):
+        return True
+    return any(word in NO_RUN_OPTIONS and word not in wanted for word in words)
+
+
+def is_program(word: str, wanted: str) -> bool:
+    """Return whether a word names the wanted program.
+
+    Without a slash, a wanted program is found in any folder, and Python in any version. With one, it is a path from the
+    agent's folder; a path that begins elsewhere must end with it.
+    """
+    if "/" in wanted:
+        path, end = path_of(word), path_of(wanted)
+        begins_elsewhere = path.startswith(("/", "~", "../", UNKNOWN))
+        return "/" in word and (path == end or (begins_elsewhere and path.endswith(f"/{end}")))
+    name = base_name(word)
+    return name == wanted or (is_python(name) and is_python(wanted))
+
+
+def path_of(word: str) -> str:
+    """Return a word without "./" in front of it and without a slash at its end."""
+    end = len(word) - (len(word) > 1 and word.endswith("/"))
+    at = 0
+    while word.startswith("./", at, end):
+        at += 2
+    return word[at:end]
+
+
+def has_option(word: str, options: str, is_last: bool = False) -> bool:
+    """Return whether a word is one of the options, or a group of letters with one of them.
+
+    is_last: whether no letter may follow it: that would be its value.
+    """
+    known = options.split()
+    if word in known or word[:1] != "-" or word.startswith("--"):
+        return word in known
+    for at, letter in enumerate(word[1:], 2):
+        if f"-{letter}" in known:
+            return at == len(word) or not is_last
+    return False
+
+
+def is_assignment(word: str) -> bool:
+    """Return whether a word sets a variable: NAME=VALUE, NAME+=VALUE, NAME[INDEX]=VALUE."""
+    name, equals, _ = word.partition("=")
+    name = name.removesuffix("+")
+    if name.endswith("]"):
+        name = name.partition("[")[0]
+    return bool(equals) and name.isascii() and name.isidentifier()
+
+
+def program_name(program: str) -> str:
+    """Return what every command that runs a program has in it, apart from quotes: Python's version may differ."""
+    name = base_name(program)
+    return "py" if is_python(name) else name
+
+
+def contains_name(line: str, name: str) -> bool:
+    """Return whether a line has a program's name in it, quotes left out. It is much faster than `runs`."""
+    if name in line:
+        return True
+    return ("\\" in line or "'" in line or '"' in line) and name in line.replace("\\\n", "").translate(QUOTING)
+
+
+def base_name(path: str) -> str:
+    """Return what is after the last slash."""
+    return path.rpartition("/")[2]
+
+
+def is_python(name: str) -> bool:
+    """Return whether a program is a Python interpreter: python, python3.14, pypy3."""
+    version = name.removeprefix("python").removeprefix("pypy")
+    return name == "py" or (name[:2] == "py" and not version.strip("0123456789."))
