@@ -20,7 +20,7 @@ UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $(x), 
 NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
 COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
 QUOTING = str.maketrans("", "", "\\'\"")
-# Options with which a program that checks files only says something of itself or of the checks:
+# Options with which a program that checks files prints something and checks nothing:
 NO_RUN_OPTIONS = (
     "--co", "--collect-only", "--dry-run", "--fixtures", "--help", "--list", "--list-tests", "--listTests", "--markers",
     "--no-run", "--notest", "--setup-plan", "--show-only", "--version", "-DskipTests", "-h", "-list",
