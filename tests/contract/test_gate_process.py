@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.host import assistant
 
+from tailhook.hook.gate import MAX_EDITS
+
 RULES = [{"edited": ["*.py"], "ran": "pytest"}]
 uses = iter(range(10**6))
 
@@ -55,7 +57,7 @@ def test_an_edit_without_a_run_is_blocked_once(gate):
     edit(gate)
     stop = gate.stop("Done.")
     assert blocked(stop)
-    assert "`pytest`: src/app.py was edited" in stop.answer["reason"]
+    assert "`pytest`: it has not run successfully since src/app.py was edited." in stop.answer["reason"]
     assert gate.stop("Done.").allowed
     edit(gate)
     assert blocked(gate.stop("Done."))
@@ -138,8 +140,8 @@ def test_a_run_whose_exit_code_is_masked_is_asked_for_once(gate, command):
     run(gate, command)
     stop = gate.stop("Done.")
     assert blocked(stop)
-    assert f"The line `{command}` does not count, as " in stop.answer["reason"]
-    assert ": run `pytest` by itself" in stop.answer["reason"]
+    assert f"`{command}` does not count: " in stop.answer["reason"]
+    assert ". Run `pytest` in a line of its own" in stop.answer["reason"]
     assert gate.stop("Done.", stop_hook_active=True).allowed
     run(gate, command)
     assert gate.stop("Done.").allowed
@@ -426,7 +428,7 @@ def test_a_project_that_is_reached_through_a_link_is_the_same(in_folders):
     edit_at(in_folders, link / "src/app.py")
     stop = in_folders.stop("Done.")
     assert blocked(stop)
-    assert "`pytest`: src/app.py was edited" in stop.answer["reason"]
+    assert "`pytest`: it has not run successfully since src/app.py was edited." in stop.answer["reason"]
     edit_at(in_folders, in_folders.folder / "src/app.py")
     assert blocked(in_folders.stop("Done.", cwd=str(link)))
 
@@ -503,4 +505,23 @@ def test_a_large_transcript_is_read_from_its_end(gate):
         out.seek(5 << 30)
         out.write(b"\n")
     edit(gate)
+    assert blocked(gate.stop("Done."))
+
+
+@pytest.mark.parametrize(("newer", "is_blocked"), [(MAX_EDITS - 1, True), (MAX_EDITS, False)])
+def test_an_unchecked_edit_counts_if_it_is_among_the_newest_thousand_that_could_match(gate, newer, is_blocked):
+    """Beyond them the agent may stop, and the log does not claim that everything was checked."""
+    edit(gate)
+    for number in range(newer):
+        edit(gate, f"notes/{number}.md", new_string='Run "app.py".')
+    gate.env["TAILHOOK_LOG"] = str(gate.home / "log")
+    assert blocked(gate.stop("Done.")) is is_blocked
+    log = (gate.home / "log").read_text()
+    assert ("not run since an edit" if is_blocked else "no unchecked edit was found") in log
+
+
+def test_an_edit_that_cannot_match_is_not_one_of_the_thousand(gate):
+    edit(gate)
+    for number in range(MAX_EDITS):
+        edit(gate, f"notes/{number}.md", new_string="a")
     assert blocked(gate.stop("Done."))

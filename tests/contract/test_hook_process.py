@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import subprocess
 import sys
 import time
@@ -439,6 +440,25 @@ def test_a_hook_whose_own_folder_is_gone_acts_on_the_project(project):
         return subprocess.run(argv, input=payload, env=env, cwd=gone, capture_output=True, check=False)
 
     done = project.run(["/bin/sh", "-c", script], run)
+    assert (done.returncode, b"[ITERATION 2/10]" in done.stdout) == (2, True)
+
+
+@pytest.mark.parametrize("has_cwd", [True, False])
+def test_a_folder_that_is_too_deep_for_a_path_has_the_loop_above_it(project, has_cwd):
+    project.loop()
+    name = "d" * 100
+    deep = str(project.folder) + f"/{name}" * 50
+    payload = json.dumps(project.payload(last_assistant_message="Hm.", cwd=deep if has_cwd else None)).encode()
+    env = {name: value for name, value in project.env.items() if name != "CLAUDE_PROJECT_DIR"}
+    go_down = f'for i in {{1..50}}; do mkdir {name}; cd {name}; done; exec "$@"'
+
+    def run(argv):
+        try:
+            return subprocess.run(argv, input=payload, env=env, cwd=project.folder, capture_output=True, check=False)
+        finally:
+            shutil.rmtree(project.folder / name)
+
+    done = project.run(["/bin/bash", "-c", go_down, "bash", *project.argv], run)
     assert (done.returncode, b"[ITERATION 2/10]" in done.stdout) == (2, True)
 
 

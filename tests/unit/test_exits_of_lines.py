@@ -53,7 +53,7 @@ HIDDEN = {
     "pytest; echo $?": "its exit code is that of `echo`",
     "pytest\ngit status": "its exit code is that of `git`",
     "pytest; code=$?; tail log": "its exit code is that of another command",
-    "pytest -q a; pytest -q b": "its exit code is that of `pytest`",
+    "pytest -q a; pytest -q b": "its exit code is that of the last `pytest` in it",
     "set -e; pytest && echo ok; echo done": "its exit code is that of `echo`",
     "x=$(pytest); echo $x": "its exit code is that of `echo`",
     "echo $(pytest)": "its exit code is that of `echo`",

@@ -37,7 +37,7 @@ ROWS = {
     1: (Facts([], [EDIT]), "allow", "no rules", None),
     2: (Facts([PYTHON], [EDIT], paused=True), "allow", "background task", None),
     3: (Facts([PYTHON], [EDIT], stop_hook_active=True), "allow", "stop_hook_active", None),
-    5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "every edit was checked", None),
+    5: (Facts([PYTHON], ["pytest -q", EDIT]), "allow", "no unchecked edit was found", None),
     6: (Facts([PYTHON], [EDIT], blocked={block_id(EDIT, PYTHON)}), "allow", "blocked for these edits", None),
     7: (Facts([PYTHON], [EDIT, "pytest"]), "block", "1 command not run since an edit", [block_id(EDIT, PYTHON)]),
 }
@@ -58,23 +58,47 @@ def test_the_page_has_these_rows():
     assert numbers == sorted([*ROWS, 4])  # 4 is the hook's: tests/contract/test_gate_process.py
 
 
+HEAD = (
+    "Files were edited and not checked since. Before you stop, run each of these commands, and fix the problems that"
+    " it reports. They are in gate.rules, in this project's .claude/tailhook.json or in the user's own configuration."
+    " Leave out a command that does not check files:\n"
+)
+
+
 def test_the_reason_names_the_command_and_the_file():
-    reason = decide(Facts([PYTHON, WEB], [Edit("web/a.js", "e2"), EDIT])).reason
-    assert "`pytest`: src/app.py was edited after its last successful run." in reason
-    assert "`npm test`: web/a.js was edited" in reason
+    assert decide(Facts([PYTHON, WEB], [Edit("web/a.js", "e2"), EDIT])).reason == (
+        f"{HEAD}- `npm test`: it has not run successfully since web/a.js was edited.\n"
+        "- `pytest`: it has not run successfully since src/app.py was edited."
+    )
 
 
-def test_the_reason_names_why_a_run_does_not_count_and_what_to_run():
-    reason = decide(Facts([PYTHON], ["pytest -q a; echo", "pytest -q | tail -3", EDIT])).reason
-    assert reason.endswith(
-        "- `pytest`: src/app.py was edited after its last successful run. The line `pytest -q a; echo` does not count,"
-        " as its exit code is that of `echo`: run `pytest` by itself."
+@pytest.mark.parametrize(
+    ("line", "shown", "why", "advice"),
+    [
+        ("pytest -q a; echo", None, "its exit code is that of `echo`", ""),
+        ("pytest -q | tail -3", None, "its exit code is that of `tail`, behind a pipe", "pipe"),
+        ("pytest a; pytest b", None, "its exit code is that of the last `pytest` in it", ""),
+        ("cd a\npytest\n\techo done\n", r"cd a\npytest\n echo done", "its exit code is that of `echo`", ""),
+        ("pytest || true", None, "its exit code is that of `true`", ""),
+        ("pytest &", None, "the line does not wait for it", ""),
+        ("! pytest", None, "`!` inverts its exit code", ""),
+        ("if pytest; then ls; fi", None, "`if` takes its exit code", ""),
+        ("while pytest; do ls; done", None, "`while` takes its exit code", ""),
+        ("[ -f a ] || pytest", None, "the line can succeed without it", ""),
+        ("pytest && git diff", None,
+         "the host reports no error if a line that ends with `git diff` exits with 1", ""),
+        (f"pytest {'x' * 400}; ls", f"pytest {'x' * 293}…", "its exit code is that of `ls`", ""),
+    ],
+)  # fmt: skip
+def test_the_reason_names_why_a_run_does_not_count_and_what_to_run(line, shown, why, advice):
+    assert decide(Facts([PYTHON], ["ls", line, EDIT])).reason == (
+        f"{HEAD}- `pytest`: it has not run successfully since src/app.py was edited. `{shown or line}` does not count:"
+        f" {why}. Run `pytest` in a line of its own{', or with `set -o pipefail;` in front' if advice else ''}."
     )
-    reason = decide(Facts([PYTHON], ["pytest -q | tail -3", EDIT])).reason
-    assert reason.endswith(
-        " The line `pytest -q | tail -3` does not count, as its exit code is that of `tail`, behind a pipe: run"
-        " `pytest` by itself or with `set -o pipefail`."
-    )
+
+
+def test_the_newest_run_that_does_not_count_is_the_one_that_is_shown():
+    assert "`pytest | tail` does not" in decide(Facts([PYTHON], ["pytest | tail", "pytest; ls", EDIT])).reason
     assert "does not count" not in decide(Facts([PYTHON], [EDIT, "pytest | tail"])).reason
 
 
@@ -95,7 +119,7 @@ def test_a_reason_stays_short_and_on_its_lines():
     reason = decide(Facts(rules, [*runs, *edits])).reason
     assert len(reason) < 10_000
     assert reason.count("\n") == MAX_NAMED + 1
-    assert reason.endswith("- and 45 more")
+    assert reason.endswith("- and 45 more, which a later stop names")
     assert "\x1b" not in reason
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from tailhook.hook import payload as module
 from tailhook.hook.payload import (
+    MAX_FOLDER_BYTES,
     exists,
     folder_of,
     get_text,
@@ -240,6 +241,16 @@ def test_if_the_hooks_folder_is_gone_the_projects_is_used(env, tmp_path, monkeyp
         working_folder({})
     env[b"CLAUDE_PROJECT_DIR"] = b"/project/"
     assert working_folder({}) == "/project"
+
+
+@pytest.mark.parametrize("name", ["a", "\N{BLACK STAR}", "\udcff"])
+def test_a_folder_whose_path_the_system_refuses_is_the_nearest_one_above_it(env, name):
+    """Such a folder can be a process's own: each `cd` in it is relative."""
+    deep = f"/{name * 100}" * 60
+    found = working_folder({"cwd": deep})
+    size = len(os.fsencode(f"/{name * 100}"))
+    assert found == f"/{name * 100}" * (MAX_FOLDER_BYTES // size)
+    assert working_folder({"cwd": found}) == found
 
 
 def test_the_project_is_the_variables_before_that_of_git(env, tmp_path):

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     Payload = dict[str, Any]
 
 PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
+MAX_FOLDER_BYTES = 3800  # of a path: the system opens paths of 4,095 bytes, and the names of files follow
 PIPE_BYTES = 1 << 16  # that are read at a time: what a pipe holds
 MAX_PAYLOAD_BYTES = 64 << 20
 WAKING_TASKS = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent
@@ -111,13 +112,24 @@ def working_folder(payload: "Payload") -> str:
     """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone."""
     cwd = get_text(payload, "cwd")
     if cwd.startswith("/") and is_path(cwd):
-        return cwd
+        return within_limit(cwd)
     try:
-        return posix.getcwd()
+        return within_limit(posix.getcwd())
     except FileNotFoundError:
         if root := folder_of(b"CLAUDE_PROJECT_DIR"):
             return root
         raise
+
+
+def within_limit(folder: str) -> str:
+    """Return a folder, or the nearest one above it whose path leaves room for the name of a file in it.
+
+    A process can be in a folder with a longer path, but the system opens no file by such a path (PATH_MAX).
+    """
+    path = folder.encode("utf-8", "surrogateescape")
+    if len(path) <= MAX_FOLDER_BYTES:
+        return folder
+    return path[: MAX_FOLDER_BYTES + 1].rpartition(b"/")[0].decode("utf-8", "surrogateescape")
 
 
 def walk_up(folder: str) -> "Iterator[str]":

@@ -7,7 +7,7 @@ a successful run if in every case in which it exits with 0 the command ran, and 
 from tailhook.machines.commands import WantedCommand, find_run, take_apart
 from tailhook.machines.shell import STATUS, SimpleCommand
 from tailhook.machines.shell_tree import Node, Unclear, tree_of
-from tailhook.machines.shell_words import ABSENT, HIDDEN, RUN, UNKNOWN, begins_with, is_assignment
+from tailhook.machines.shell_words import ABSENT, HIDDEN, RUN, UNKNOWN, base_name, begins_with, is_assignment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,9 +82,11 @@ class Shell:
         if not whys:
             return self.judge_end(tree)
         failed = [why for run, why in whys if run != NOT_RUN]
-        return HIDDEN, next(
-            filter(None, failed), f"its exit code is that of {OTHER_COMMAND}"
-        ) if failed else NEED_NOT_RUN
+        if not failed:
+            return HIDDEN, NEED_NOT_RUN
+        why = next(filter(None, failed), f"its exit code is that of {OTHER_COMMAND}")
+        program = f"`{base_name(self.question.wanted[0])}`"
+        return HIDDEN, why.replace(f"that of {program}", f"that of the last {program} in it")
 
     def judge_end(self, tree: "Tree") -> tuple[str, str]:
         """Return what a line means whose exit code is that of the command: a host may not report all its errors."""

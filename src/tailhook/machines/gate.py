@@ -179,17 +179,18 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         return Verdict("allow", "this turn was blocked before (stop_hook_active)")
     missing = unchecked(facts.rules, facts.happened)
     if not missing:
-        return Verdict("allow", "every edit was checked")
+        return Verdict("allow", "no unchecked edit was found")
     new = [one for one in missing if facts.blocked.isdisjoint((one.edit.id, block_id(one.edit, one.rule)))]
     if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
     named = [*new, *(one for one in missing if one not in new)][:MAX_NAMED]
     lines = [one.describe() for one in named]
     if len(missing) > len(named):
-        lines.append(f"- and {len(missing) - len(named)} more")
+        lines.append(f"- and {len(missing) - len(named)} more, which a later stop names")
     head = (
-        "Before you stop, run these commands and fix the problems that they report. They come from gate.rules"
-        " in the configuration of this project (.claude/tailhook.json) or of its user. Skip those that check no files:"
+        "Files were edited and not checked since. Before you stop, run each of these commands, and fix the problems"
+        " that it reports. They are in gate.rules, in this project's .claude/tailhook.json or in the user's own"
+        " configuration. Leave out a command that does not check files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
     return Verdict("block", why, [block_id(one.edit, one.rule) for one in named], "\n".join((head, *lines)))
@@ -218,12 +219,18 @@ class Unchecked:
     def describe(self) -> str:
         """Return the line of a reason: what is missing, and if a run does not count, why and what to run instead."""
         command = clip_field(self.rule.command)
-        said = f"- `{command}`: {clip_field(self.edit.path)} was edited after its last successful run."
+        missing = f"- `{command}`: it has not run successfully since {clip_field(self.edit.path)} was edited."
         if not self.line:
-            return said
-        clean = " or with `set -o pipefail`" if self.why.endswith("behind a pipe") else ""
-        line, why = clip_field(self.line, MAX_SHELL_LINE_CHARS), clip_field(self.why, MAX_SHELL_LINE_CHARS)
-        return f"{said} The line `{line}` does not count, as {why}: run `{command}` by itself{clean}."
+            return missing
+        pipe = ", or with `set -o pipefail;` in front" if self.why.endswith("behind a pipe") else ""
+        why = clip_field(self.why, MAX_SHELL_LINE_CHARS)
+        return f"{missing} `{show_line(self.line)}` does not count: {why}. Run `{command}` in a line of its own{pipe}."
+
+
+def show_line(line: str) -> str:
+    r"""Return a shell line for a reason: a line end as \n, and of a long one the beginning."""
+    shown = clip_field(line.strip().replace("\n", r"\n").replace("\t", " "), MAX_SHELL_LINE_CHARS + 1)
+    return shown if len(shown) <= MAX_SHELL_LINE_CHARS else f"{shown[:MAX_SHELL_LINE_CHARS]}…"
 
 
 def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list[Unchecked]:
