@@ -279,7 +279,7 @@ def test_rules_that_a_block_does_not_name_are_asked_for_by_a_later_one(gate):
     edit(gate)
     reason = gate.stop("Done.").answer["reason"]
     assert "`check4`" in reason
-    assert reason.endswith("- and 2 more")
+    assert reason.endswith("- and 2 more, which a later stop names")
     assert gate.stop("Done.", stop_hook_active=True).allowed
     reason = gate.stop("Done.").answer["reason"]
     assert "`check5`" in reason
