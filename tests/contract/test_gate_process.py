@@ -141,7 +141,7 @@ def test_a_run_whose_exit_code_is_masked_is_asked_for_once(gate, command):
     stop = gate.stop("Done.")
     assert blocked(stop)
     assert f"`{command}` does not count: " in stop.answer["reason"]
-    assert ". Run `pytest` in a line of its own" in stop.answer["reason"]
+    assert ". Run `pytest` in a tool call of its own" in stop.answer["reason"]
     assert gate.stop("Done.", stop_hook_active=True).allowed
     run(gate, command)
     assert gate.stop("Done.").allowed

@@ -93,7 +93,7 @@ def test_the_reason_names_the_command_and_the_file():
 def test_the_reason_names_why_a_run_does_not_count_and_what_to_run(line, shown, why, advice):
     assert decide(Facts([PYTHON], ["ls", line, EDIT])).reason == (
         f"{HEAD}- `pytest`: it has not run successfully since src/app.py was edited. `{shown or line}` does not count:"
-        f" {why}. Run `pytest` in a line of its own{', or with `set -o pipefail;` in front' if advice else ''}."
+        f" {why}. Run `pytest` in a tool call of its own{', or with `set -o pipefail;` in front' if advice else ''}."
     )
 
 

@@ -224,7 +224,8 @@ class Unchecked:
             return missing
         pipe = ", or with `set -o pipefail;` in front" if self.why.endswith("behind a pipe") else ""
         why = clip_field(self.why, MAX_SHELL_LINE_CHARS)
-        return f"{missing} `{show_line(self.line)}` does not count: {why}. Run `{command}` in a line of its own{pipe}."
+        advice = f"Run `{command}` in a tool call of its own{pipe}."
+        return f"{missing} `{show_line(self.line)}` does not count: {why}. {advice}"
 
 
 def show_line(line: str) -> str:
