@@ -109,27 +109,24 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 
 def working_folder(payload: "Payload") -> str:
-    """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone."""
-    cwd = get_text(payload, "cwd")
-    if cwd.startswith("/") and is_path(cwd):
-        return within_limit(cwd)
-    try:
-        return within_limit(posix.getcwd())
-    except FileNotFoundError:
-        if root := folder_of(b"CLAUDE_PROJECT_DIR"):
-            return root
-        raise
+    """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone.
 
-
-def within_limit(folder: str) -> str:
-    """Return a folder, or the nearest one above it whose path leaves room for the name of a file in it.
-
-    A process can be in a folder with a longer path, but the system opens no file by such a path (PATH_MAX).
+    If its path leaves no room for the names of files, return the nearest folder above it whose path does. A process can
+    be in such a folder, but the system opens no file by such a path (PATH_MAX).
     """
-    path = folder.encode("utf-8", "surrogateescape")
-    if len(path) <= MAX_FOLDER_BYTES:
-        return folder
-    return path[: MAX_FOLDER_BYTES + 1].rpartition(b"/")[0].decode("utf-8", "surrogateescape")
+    cwd = get_text(payload, "cwd")
+    if not cwd.startswith("/") or not is_path(cwd):
+        try:
+            cwd = posix.getcwd()
+        except FileNotFoundError:
+            cwd = folder_of(b"CLAUDE_PROJECT_DIR")
+            if not cwd:
+                raise
+    if len(cwd) > MAX_FOLDER_BYTES // 4:
+        path = cwd.encode("utf-8", "surrogateescape")
+        if len(path) > MAX_FOLDER_BYTES:
+            return path[: MAX_FOLDER_BYTES + 1].rpartition(b"/")[0].decode("utf-8", "surrogateescape")
+    return cwd
 
 
 def walk_up(folder: str) -> "Iterator[str]":
