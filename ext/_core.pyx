@@ -58,6 +58,7 @@ include "scan/fields.pxi"               # the columns of a scan's tables
 include "scan/records.pxi"              # the rows of one record
 include "scan/tool_halves.pxi"          # those in the table of tools
 include "scan/responses.pxi"            # those that count
+include "scan/copies.pxi"               # those that are copies of others
 include "scan/run.pxi"                  # from blocks of a file to rows
 include "scan/small_files.pxi"          # whole files that are small
 include "scan/filters.pxi"              # which records a question is about

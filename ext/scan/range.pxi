@@ -155,8 +155,8 @@ cdef class RangeScan:
         return os_flag_is_set(&self.run.is_done)
 
     @property
-    def text_gate(self):
-        cdef bint is_gated = self.run.question.has_gate and self.run.question.table == SCAN_MATCHES
+    def line_gate(self):
+        cdef bint is_gated = self.run.question.has_gate and self.run.question.table in (SCAN_MATCHES, SCAN_USAGE)
         return self.program.automata[len(self.program.automata) - 1] if is_gated else None
 
     def feed(self, bytes data not None):

@@ -801,8 +801,8 @@ class RangeScan:
     @property
     def is_stopped(self) -> bool: ...
     @property
-    def text_gate(self) -> Automaton | None:
-        """What finds every line whose text could match, by its JSON text; None if all lines count, or other tables."""
+    def line_gate(self) -> Automaton | None:
+        """What finds every line whose text could match or that has tokens; None if all lines count, or other tables."""
 
     @property
     def counts(self) -> dict[str, int]: ...

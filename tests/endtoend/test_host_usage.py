@@ -5,7 +5,7 @@ import json
 import pytest
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
-from support import codex_histories
+from support import codex_writer
 from support.oracles.host_usage import responses
 
 from tailhook import scan
@@ -65,7 +65,7 @@ def test_a_compaction_is_a_response(codex):
 
 
 def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
-    old = codex_histories.Codex("0.44.0", turn_ids=False)
+    old = codex_writer.Codex("0.44.0", turn_ids=False)
     thread = old.thread("0199a213-ffd4-7161-8d2d-1f5e0c1d2e3f").turn("gpt-5-codex")
     thread.respond(1000, 0, 50)
     thread.respond(2000, 0, 100)

@@ -184,11 +184,11 @@ def feed_translated(scan: RangeScan, records: HostRecords, lines: Iterable[tuple
     """Scan lines of another host's transcript as Claude Code would have written them.
 
     A scan for matches does not translate a line in which no text can match: what a translation has of a record's text
-    is in its line, too.
+    is in its line, too. A scan of usage does not translate a line without tokens.
 
     records: `read_changes` must have read what comes before the lines.
     """
-    gate = scan.text_gate
+    gate = scan.line_gate
     for offset, line in lines:
         if scan.is_stopped:
             break

@@ -335,8 +335,10 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
         running = _usage_counts(item.get("thread_token_usage")) or ([] if response else [totals])
         own = f"{thread} {response} {turn} {' '.join(running)}"
         parents = []
-    names = [f"={thread}", f"={thread} {totals}", f"={thread} {totals} {turn}"]
+    names = []
+    for one in dict.fromkeys((thread, context.get("thread"))):  # a copy is known by both threads, too
+        names += [f"={one}", f"={one} {totals}", f"={one} {totals} {turn}"]
     if item is None and context.get("base") and context.get("is_first"):  # it may be the last one of the base again
-        names, parents, turn = names[:1], [context["base"]], ""
+        names, parents, turn = [f"={thread}", f"~{thread} {totals}"], [context["base"], *parents, str(thread)], ""
     copies = [f"{parent} {totals} {turn}" if turn else f"{parent} {totals}" for parent in parents]
     return {"type": "assistant", "message": message, "usageId": own, "usageCopies": "\n".join(names + copies)}
