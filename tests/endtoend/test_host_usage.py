@@ -36,10 +36,20 @@ def newest(codex):
 
 
 def oracle(codex):
-    """Return what the oracle counts, and a scan, as input of each response."""
+    """Return what the oracle counts, and a scan, as input of each response. No record has other tokens."""
     counted = sorted(row.input_tokens for row in responses("codex", rollouts(codex)))
-    assert sorted(row.input_tokens for row in scan(codex.home / ".codex", "usage").rows()) == counted
+    question = scan(codex.home / ".codex", "usage")
+    assert sorted(row.input_tokens for row in question.rows()) == counted
+    assert question.report.unknown_types == {}
     return counted
+
+
+def found(folder):
+    """Return how many responses a scan of a folder finds. No record has other tokens."""
+    question = scan(folder, "usage")
+    count = sum(map(len, question))
+    assert question.report.unknown_types == {}
+    return count
 
 
 def test_each_response_counts_once_after_a_resume_a_fork_and_a_fork_of_a_fork(codex):
@@ -91,6 +101,7 @@ def test_each_call_of_copilot_counts_once_after_a_resume(tmp_path):
         copilot.run(model, "And on.")
     assert len(model.requests) == 3
     assert [row[4:] for row in responses("copilot", [path])] == [(1, 1, 0, 0)] * 3
+    assert found(path) == 3
 
 
 def test_each_answer_of_gemini_counts_once_after_a_resume(tmp_path):
@@ -103,3 +114,4 @@ def test_each_answer_of_gemini_counts_once_after_a_resume(tmp_path):
     paths = list((gemini.home / ".gemini").rglob("chats/*.jsonl"))
     assert len(model.requests) == 3
     assert [row[4:] for row in responses("gemini", paths)] == [(1, 1, 0, 0)] * 3
+    assert found(gemini.home / ".gemini") == 3
