@@ -9,7 +9,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/autom
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test host host-times fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
+.PHONY: help demo test stress host host-times fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -17,16 +17,21 @@ help: ## show the goals
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
-# The browser's tests have a loop of their own, which others in the same process would run in.
-# Five workers for two processors: most tests wait for processes that they started.
+# The browser's tests have a loop of their own, which others in the same process would run in. They run although another
+# test failed. Five workers for two processors: most tests wait for processes that they started.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
-	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist worksteal tests/browser)
+	@failed=0; set -x; \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS) || failed=1; \
+	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist worksteal tests/browser || failed=1;) \
+	exit $$failed
+
+stress: $(VENV)/built $(VENV)/test ## all tests beside four busy processes, RUNS (10) times, with each run's result and time
+	@.ci/stress
 
 # If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
 fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
 	$(BIN)/python tests/fuzz/markdown_linear.py
-	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property
+	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property tests/contract/test_daemon_api.py
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
@@ -133,27 +138,29 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
 	$(BIN)/python benches/instructions.py
 
-# Every interpreter compiles the core again, so its unit tests run on each. What differs between versions of Python
-# differs most between the oldest and the newest: fewer random inputs, and real transcripts, run on these, the daemon's
-# many processes on the newest. Kills, crowds, sizes and the browser depend on the system, and run in `make test`.
-# The processes that may differ: what the hook imports, both its forms, the daemon, the terminal board, the scan.
-PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py pool_lifetime.py \
-	daemon_start.py daemon_corrupt.py plates_process.py board.py board_surroundings.py scan_command.py scan_formats.py \
-	usage_command.py install_command.py install_files.py doctor_command.py)
-# Tests of the C compiler and of servers, which the interpreters between the oldest and the newest do not repeat.
-WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_portable_c.py --ignore=tests/unit/test_scan_objects.py
-interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that
-	@set -e; set -- $$(.ci/interpreters $(BUT)); number=0; core="tests/property tests/corpora tests/fuzz"; for python; do \
+# What depends on the interpreter: the core is compiled again, so its unit tests run on each. Versions differ most between
+# the oldest and the newest: fewer random inputs, and real transcripts, run on these. The processes that may differ run
+# on the newest: what the hook imports, both its forms, the daemon, the terminal board, the scan. Kills, crowds, sizes,
+# the browser, the C compiler and the words of pages do not depend on the interpreter, and run in `make test`.
+PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py \
+	daemon_start.py daemon_corrupt.py plates_process.py board_surroundings.py scan_command.py scan_formats.py \
+	usage_command.py install_command.py doctor_command.py)
+ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py portable_c.py bench_rounds.py)
+# Tests of servers, which only the newest interpreter repeats.
+WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_scan_objects.py
+interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that, ONLY=3.11
+	@set -e; found=$$(ONLY=$(ONLY) .ci/interpreters $(BUT)); set -- $$found; number=0; \
+	core="tests/property tests/corpora tests/fuzz"; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
 	    number=$$((number + 1)); \
 	    case $$number in \
 	        $$#) tests="$(PROCESSES) $$core" ;; \
-	        1) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py $$core" ;; \
+	        1) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py $$core $(WITHOUT_SERVERS)" ;; \
 	        *) tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)" ;; \
 	    esac; \
 	    echo "== CPython $$version"; \
 	    TAILHOOK_SAMPLE=1 $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
-	        TESTS="-m 'not system' tests/unit $$tests"; \
+	        TESTS="-m 'not system' tests/unit $$tests $(ANYWHERE)"; \
 	done
 
 lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
