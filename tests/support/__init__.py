@@ -6,6 +6,7 @@ A hook's surroundings
     host_records    records of their transcripts, with the message in each
     covered_hook    runs the hook under coverage
     triage          a triage state, and an agent that follows the machine's instructions
+    command_server  runs commands in processes that are forked from one with the package imported
     both_forms      runs a hook cold and warm on the same files, and compares the two
     every_value     a project in which every machine decides, and any one file is replaced by any value
 

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import time
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +30,10 @@ VARIES = re.compile(
 Done = subprocess.CompletedProcess[bytes]
 
 
+class PoolEnded(UserWarning):
+    """The pool that the tests share has ended; another one runs. The run's summary shows why."""
+
+
 class Forms:
     """The forms of one hook.
 
@@ -38,15 +43,19 @@ class Forms:
     """
 
     def __init__(self, pool: Pool) -> None:
+        self.pool = pool
         self.cold = pool.cold
         self.warm = pool.argv
         strict = pool.folder.with_name("warm-only")
         strict.mkdir(mode=0o700)
-        client = shutil.copy2(pool.argv[0], strict)
-        fields = (pool.folder / "installation").read_bytes().split(b"\0")
+        self.warm_only = [str(shutil.copy2(pool.argv[0], strict)), *pool.argv[1:]]
+        self.name_pool()
+
+    def name_pool(self) -> None:
+        """Write the file from which the client without a cold form knows the pool."""
+        fields = (self.pool.folder / "installation").read_bytes().split(b"\0")
         fields[3] = fields[4] = NO_COLD_ENTRY.encode()  # it starts no pool either
-        (strict / "installation").write_bytes(b"\0".join(fields))
-        self.warm_only = [str(client), *pool.argv[1:]]
+        Path(self.warm_only[0]).with_name("installation").write_bytes(b"\0".join(fields))
 
     def run(self, argv: Sequence[str], folders: Iterable[Path], run: Callable[[list[str]], Done]) -> Done:
         """Run a hook cold, put the files back, and run it warm; return what the warm one did.
@@ -66,13 +75,20 @@ class Forms:
         return warm
 
     def run_warm(self, argv: Sequence[str], run: Callable[[list[str]], Done]) -> Done:
-        """Run the warm form until a worker answers."""
+        """Run the warm form until a worker answers. If the pool has ended, show why, and start another one."""
         for _ in range(WARM_ATTEMPTS):
             done = run(self.in_form(argv, self.warm_only))
             if NO_COLD_ENTRY.encode() not in done.stderr:
                 return done
-            time.sleep(PAUSE_S)
-        raise AssertionError("no worker answers: a test of a hook that is always cold has the marker `one_form`")
+            if self.pool.process.poll() is None:
+                time.sleep(PAUSE_S)
+            else:
+                code = self.pool.process.returncode
+                warnings.warn(f"the pool has ended with {code}: {self.pool.end() or 'it wrote nothing'}", PoolEnded, 1)
+                self.pool.serve()
+                self.name_pool()
+        found = "the pool runs" if self.pool.finds_socket() else "nothing listens for the pool"
+        raise AssertionError(f"no worker answers, {found}: a hook that is always cold has the marker `one_form`")
 
     def in_form(self, argv: Sequence[str], form: Sequence[str]) -> list[str]:
         """Return an argv with another form in place of the warm one; a shell's script may hold it."""

@@ -8,13 +8,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from support.host import ENVIRONMENT, SANITIZER, looping, tailhook
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, tailhook
 from support.oracles import jwz
 from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
@@ -23,7 +24,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
 STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 WITHOUT_SANITIZER = pytest.mark.skipif(bool(SANITIZER), reason="a client starts pools without a sanitizer's runtime")
-STARTS = 30  # seconds in which a process starts even on a busy machine
+STARTS = HANGS_S
 
 
 def hook_command(form: str, home: Path, machines: str = "idle", **variables: str) -> list[str]:
@@ -67,16 +68,12 @@ class Pool:
         return self
 
     def serve(self) -> None:
-        """Start the pool and wait until it listens."""
-        self.process = subprocess.Popen(
-            [*self.serve_argv(), "--asked"], env=self.env, stderr=subprocess.PIPE, text=True
-        )
+        """Start the pool and wait until it listens: it writes a line."""
+        self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - a pipe that nothing reads could fill up
+        argv = [*self.serve_argv(), "--asked"]
+        self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=self.stderr, text=True)
         self.pid = self.process.pid
-        deadline = time.monotonic() + STARTS
-        while not self.finds_socket():
-            assert self.process.poll() is None, self.process.stderr.read()
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        assert self.process.stdout.readline(), self.end()
 
     def serve_argv(self) -> list[str]:
         """Return the command with which the client starts a pool."""
@@ -91,7 +88,10 @@ class Pool:
             with contextlib.suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGCONT)
                 self.process.send_signal(how)
-            _, written = self.process.communicate(timeout=STARTS)
+            self.process.communicate(timeout=STARTS)
+            with self.stderr:
+                self.stderr.seek(0)
+                written = self.stderr.read()
             if how == signal.SIGKILL:
                 wait_until(lambda: not any(map(is_alive, workers)))  # they listen for a moment
             self.process = None

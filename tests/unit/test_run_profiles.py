@@ -32,7 +32,18 @@ def test_a_run_has_the_projects_profile(tmp_path, plugins, variables, found):
     env = {name: value for name, value in os.environ.items() if name not in ("CI", "TAILHOOK_SAMPLE", "TAILHOOK_FUZZ")}
     # Other plugins than the project's own take seconds to import.
     env |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": f"{tmp_path}:{TESTS / 'mutants'}", **variables}
-    words = [*plugins, "-p", "_hypothesis_pytestplugin", "-p", "probe", "-p", "no:cacheprovider", "-q", "--collect-only", str(Path(__file__))]
+    words = [
+        *plugins,
+        "-p",
+        "_hypothesis_pytestplugin",
+        "-p",
+        "probe",
+        "-p",
+        "no:cacheprovider",
+        "-q",
+        "--collect-only",
+        str(Path(__file__)),
+    ]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *words], env=env, cwd=TESTS.parent, capture_output=True, text=True
     )
