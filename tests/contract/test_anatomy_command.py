@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, SANITIZER
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER
 from support.host_records import RECORDS
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +184,7 @@ def test_a_huge_transcript_needs_little_memory_and_gives_a_small_picture(session
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=HANGS_S,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -9,6 +9,7 @@ import sys
 import pytest
 from support.board_user import populate, sit
 from support.daemon import wait_until
+from support.host import HANGS_S
 from support.terminal import Terminal
 from textual.widgets import Footer
 
@@ -64,7 +65,7 @@ def test_a_daemon_that_stays_away_is_started(own_daemon, monkeypatch):
 def end_of_the_started(own_daemon):
     """End a daemon that another program started."""
     found = subprocess.run(
-        [sys.executable, "-c", FIND, str(own_daemon.home)], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", FIND, str(own_daemon.home)], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     for pid in found.stdout.split():
         os.kill(int(pid), signal.SIGKILL)
@@ -176,7 +177,7 @@ def test_if_no_daemon_runs_one_is_started(own_daemon):
 
 
 def test_without_a_terminal_it_names_the_other_commands(own_daemon):
-    done = subprocess.run(BOARD, env=own_daemon.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(BOARD, env=own_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "tailhook: the board needs a terminal. Without one:  tailhook plates list\n"
 
@@ -194,7 +195,7 @@ def test_the_board_is_drawn_in_the_terminal_if_errors_go_into_a_file(own_daemon,
 def test_without_its_packages_it_prints_what_to_install(own_daemon, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from tailhook.cli import main; sys.exit(main(['board']))"
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, env=own_daemon.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=own_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 1
     assert "needs more packages. Install them with:  pip install 'tailhook[board]' (" in done.stderr
     assert done.stderr.count("\n") == 1

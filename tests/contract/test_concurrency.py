@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import assistant, frame, looping, ralph_page
+from support.host import HANGS_S, assistant, frame, looping, ralph_page
 from support.oracles import jwz
 from support.pool import wait_until
 from support.triage import entry, pipeline
@@ -55,7 +55,7 @@ def stop_all_at_once(project, exit_code=2):
     """
     before = warm_hooks(project) if is_warm(project) else set()
     hooks = [start_hook(project) for _ in range(HOOKS)]
-    outputs = [hook.communicate(timeout=60) for hook in hooks]
+    outputs = [hook.communicate(timeout=HANGS_S) for hook in hooks]
     if is_warm(project):
         wait_until(lambda: warm_hooks(project) - before)
     assert {hook.returncode for hook in hooks} <= {0, exit_code}, outputs
@@ -94,7 +94,7 @@ def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(projec
         body = json.dumps(looping(frame(max=1000)))
         out.write(json.dumps({"type": "message", "id": "M", "topic_id": "T", "body": body, "created_at": 1}) + "\n")
     hooks = [start_hook(project) for _ in range(8)]
-    outputs = [hook.communicate(timeout=60) for hook in hooks]
+    outputs = [hook.communicate(timeout=HANGS_S) for hook in hooks]
     announced = [json.loads(out)["reason"].split("]")[0] for out, _ in outputs]
     assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), outputs
 
@@ -132,7 +132,7 @@ def test_a_project_under_several_spellings_of_its_path_counts_exactly(project, m
             file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
         project.argv = [*project.argv[:-1], machine]
     hooks = [start_hook(project, cwd=spelling) for spelling in spellings * 10]
-    blocked = sum(bool(hook.communicate(timeout=60)[0]) for hook in hooks)
+    blocked = sum(bool(hook.communicate(timeout=HANGS_S)[0]) for hook in hooks)
     assert blocked == (1 if machine == "memory" else 40)
     if machine in ("ralph", "idle"):
         assert "\niteration: 41\n" in file.read_text()
@@ -186,7 +186,7 @@ def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable)
         hook = start_hook(memorable)
         time.sleep(0.5)  # it has read the transcript by then, and waits
         mark.write_bytes(reported)
-    hook.communicate(timeout=60)
+    hook.communicate(timeout=HANGS_S)
     assert hook.returncode == 0
 
 
@@ -216,7 +216,7 @@ def test_the_first_of_two_sessions_claims_the_loop_and_the_other_is_let_go(proje
     hooks = [(name, start_hook(project, name)) for name in ("one", "two") * 4]
     codes = {}
     for name, hook in hooks:
-        hook.communicate(timeout=60)
+        hook.communicate(timeout=HANGS_S)
         codes.setdefault(name, set()).add(hook.returncode)
     owner = jwz.newest(project.folder)["stack"][0]["session_id"]
     other = "two" if owner == "one" else "one"

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from support.daemon import SERVE, answers, refused, wait_until
-from support.host import Started
+from support.host import HANGS_S, Started
 
 from tailhook._core import send_wake_up
 
@@ -69,7 +69,7 @@ def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(own, stranger, l
         assert stranger.poll() is None
     finally:
         starting.terminate()
-        starting.communicate(timeout=30)
+        starting.communicate(timeout=HANGS_S)
     assert (own.state / "daemon-lock").read_text() == ""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.exc import DatabaseError
 from support.daemon import answers, daemon_pid, refused, request, spooled, wait_until
+from support.host import HANGS_S
 
 from tailhook.plates import opening
 from tailhook.plates.opening import find_set_aside, is_corrupt, set_aside
@@ -30,7 +31,7 @@ def serve_and_stop(own, *flags):
 def stderr_of(own):
     """End the daemon; return what it wrote on stderr."""
     own.process.send_signal(signal.SIGTERM)
-    said = own.process.communicate(timeout=60)[1]
+    said = own.process.communicate(timeout=HANGS_S)[1]
     assert own.process.returncode == 0
     own.process = None
     return said
@@ -110,7 +111,7 @@ def test_a_signed_in_browser_stays_signed_in_meanwhile(own):
     own.spool(spooled(1, "spooled"))
     wait_until(lambda: find_set_aside(f"sqlite:///{own.state}/plates.db"))
     wait_until(lambda: answers(own))
-    answer = request("GET", f"{own.base}/plates", headers={"authorization": f"Bearer {secret}"}, timeout=30)
+    answer = request("GET", f"{own.base}/plates", headers={"authorization": f"Bearer {secret}"}, timeout=HANGS_S)
     assert answer.status_code == 200
 
 
@@ -230,7 +231,7 @@ def test_a_full_disk_is_left_alone(own):
         process.communicate(timeout=5)
     except subprocess.TimeoutExpired:
         process.terminate()
-        process.communicate(timeout=60)
+        process.communicate(timeout=HANGS_S)
     assert is_untouched(own, before)
     assert "before" in own.start().plates()
 

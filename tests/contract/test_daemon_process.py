@@ -10,7 +10,7 @@ import sys
 
 import pytest
 from support.daemon import SERVE, answers, refused, spooled, sse, wait_until
-from support.host import tailhook
+from support.host import HANGS_S, tailhook
 
 
 def test_a_port_that_is_taken_is_reported(own):
@@ -126,7 +126,7 @@ def test_a_failure_that_was_not_foreseen_does_not_end_it(own, part, error):
     own.post("stop")
     assert own.plates()["s"]["status"] == "idle"
     own.process.send_signal(signal.SIGTERM)
-    _, words = own.process.communicate(timeout=60)
+    _, words = own.process.communicate(timeout=HANGS_S)
     assert own.process.returncode == 0
     assert words.count(f" failed: {error}\nTraceback") == 1  # the same failure is logged once a minute
 
@@ -142,7 +142,7 @@ def test_it_ends_when_its_server_does(own):
         "    raise KeyError('odd')\n"
         "Server.main_loop = fail\n",
     )
-    _, words = own.process.communicate(timeout=60)
+    _, words = own.process.communicate(timeout=HANGS_S)
     assert own.process.returncode == 1
     assert "a part of it failed: KeyError('odd')" in words
     assert not (own.runtime / "http").exists()
@@ -163,4 +163,4 @@ def test_started_by_itself_it_opens_no_port(own):
         assert not (own.state / "token").exists()
     finally:
         process.terminate()
-        assert process.communicate(timeout=30)[0] == ""
+        assert process.communicate(timeout=HANGS_S)[0] == ""

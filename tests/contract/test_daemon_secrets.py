@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import SERVE, answers, daemon_pid, refused, request, wait_until
-from support.host import ENVIRONMENT, tailhook
+from support.host import ENVIRONMENT, HANGS_S, tailhook
 
 SECRET = "s3cr3t-of-mine"
 PASSWORDS = [
@@ -35,7 +35,7 @@ def secret_file(own):
 
 def usage_error(own, *flags):
     """Return what a daemon prints that is not started, as its arguments are wrong."""
-    done = subprocess.run([*SERVE, *flags], env=own.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*SERVE, *flags], env=own.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 
@@ -187,7 +187,7 @@ def test_a_pipe_may_hold_a_secret(own):
     finally:
         os.close(reading)
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=HANGS_S)
 
 
 # ---- other processes -------------------------------------------------------------
@@ -263,7 +263,7 @@ def test_the_desktops_notifier_has_no_secret_in_its_environment(own, tmp_path):
         "time.sleep(2)\n"
     )
     env = {**ENVIRONMENT, "PATH": f"{program.parent}:/usr/bin:/bin", "TAILHOOK_TOKEN": SECRET, "TAILHOOK_DB": SECRET}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=HANGS_S)
     seen = (tmp_path / "seen").read_text()
     assert SECRET not in seen
     assert "PATH=" in seen
@@ -279,7 +279,9 @@ def test_no_child_of_the_daemon_could_have_a_secret(own):
         "main(['plates', 'serve', '--port', '0'])\n"
     )
     env = {**own.env, "TAILHOOK_TOKEN": "a-token", "TAILHOOK_DB": "sqlite:///x.db"}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=HANGS_S, check=True
+    )
     assert done.stdout.startswith("a-token sqlite:///x.db ")
     assert "TAILHOOK_TOKEN" not in done.stdout
     assert "TAILHOOK_DB" not in done.stdout

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import answers, daemon_in, daemon_pid, wait_until
-from support.host import ENVIRONMENT, tailhook
+from support.host import ENVIRONMENT, HANGS_S, tailhook
 
 import tailhook as package
 
@@ -339,7 +339,7 @@ def test_a_second_daemon_that_a_hook_started_leaves_without_a_complaint(plates, 
     daemon.start()
     argv = (plates.state / "daemon-argv").read_text().split("\0")
     done = subprocess.run(
-        argv, env={**ENVIRONMENT, "HOME": str(plates.home)}, capture_output=True, timeout=60, check=False
+        argv, env={**ENVIRONMENT, "HOME": str(plates.home)}, capture_output=True, timeout=HANGS_S, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 

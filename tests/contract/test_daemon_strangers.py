@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from support.daemon import SERVE, answers, daemon_in, request, sse, wait_until
-from support.host import Started
+from support.host import HANGS_S, Started
 
 from tailhook.plates.connections import MAX_STRANGERS, STRANGER_TIMEOUT_S
 
@@ -69,7 +69,7 @@ def held(daemon, number, kind, seconds=60):
 def followed(daemon):
     """Let a signed-in browser follow the stream; yield the list of what it receives."""
     found = []
-    client = httpx.Client(timeout=60, verify=False, headers={"authorization": f"Bearer {daemon.secret}"})
+    client = httpx.Client(timeout=HANGS_S, verify=False, headers={"authorization": f"Bearer {daemon.secret}"})
 
     def follow():
         try:
@@ -102,7 +102,7 @@ def is_let_in(daemon):
     """Return whether a program with the token is served at the port; a flood may have cost it its connection."""
     headers = {"authorization": f"Bearer {daemon.token}"}
     with contextlib.suppress(httpx.TransportError):
-        return request("GET", f"{daemon.base}/plates", headers=headers, timeout=30).status_code == 200
+        return request("GET", f"{daemon.base}/plates", headers=headers, timeout=HANGS_S).status_code == 200
     return False
 
 

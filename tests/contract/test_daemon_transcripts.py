@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 from support.daemon import spooled, wait_until
-from support.host import assistant
+from support.host import HANGS_S, assistant
 
 from tailhook.plates.health import MAX_MESSAGE_CHARS
 
@@ -152,6 +152,6 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
     wait_until(lambda: sorted(looks.read_text()) == sorted([*ERRORS, *ERRORS]), CHECKED_S)
     assert {own.plates()[name]["status"] for name in bad} == {"awaiting_approval"}
     own.process.terminate()
-    _, said = own.process.communicate(timeout=60)
+    _, said = own.process.communicate(timeout=HANGS_S)
     assert own.process.returncode == 0
     assert [said.count(f"the session {name} cannot be checked") for name in bad] == [1] * len(bad)

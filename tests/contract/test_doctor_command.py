@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, SANITIZER, frame, short_folder, tailhook
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, frame, short_folder, tailhook
 from support.pool import Pool, wait_until
 
 from tailhook.doctor import checks
@@ -346,7 +346,7 @@ def test_a_doctor_that_is_ended_leaves_no_folder(project, settings, tmp_path, nu
     )
     wait_until(lambda: list((tmp_path / "place").iterdir()))
     doctor.send_signal(number)
-    _, stderr = doctor.communicate(timeout=60)
+    _, stderr = doctor.communicate(timeout=HANGS_S)
     assert (doctor.returncode != 0, "Traceback" in stderr) == (True, False)
     assert list((tmp_path / "place").iterdir()) == []
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from support.host import ENVIRONMENT, SANITIZER, assistant
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, assistant
 from support.host_records import RECORDS
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -340,7 +340,7 @@ def test_the_newest_message_of_a_huge_transcript_needs_little_memory(session):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)),
     )
     assert (done.returncode, done.stderr) == (0, "")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import host
+from support.host import HANGS_S
 from support.install import THEIRS, install, run_installed, uninstall
 
 from tailhook.install.command import client_of
@@ -283,7 +284,7 @@ def answered(project, answer, *words):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=HANGS_S,
     )
     os.close(ours)
     os.close(theirs)

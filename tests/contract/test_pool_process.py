@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+from support.host import HANGS_S
 from support.pool import (
     LINUX,
     STOP,
@@ -106,6 +107,6 @@ def test_two_hundred_callers_at_once_count_exactly(home, pool):
         hook.stdin.write(payload)
         hook.stdin.close()
         hooks.append(hook)
-    assert {hook.wait(timeout=60) for hook in hooks} == {2}
+    assert {hook.wait(timeout=HANGS_S) for hook in hooks} == {2}
     assert iteration(project) == 201
     assert "w" in pool.ways("Stop")

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import pytest
 from support.daemon import daemon_in, spooled, wait_until
-from support.host import Started
+from support.host import HANGS_S, Started
 from support.terminal import Terminal
 
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
@@ -65,7 +65,7 @@ def run(daemon, *argv, preexec_fn=heed_interrupts, **options):
         cwd=daemon.home,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HANGS_S,
         check=False,
         preexec_fn=preexec_fn,
         **options,
@@ -136,7 +136,7 @@ def shell(daemon, command):
 
 
 def test_without_a_command_it_prints_its_usage(away):
-    done = subprocess.run(RUN, env=away.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(RUN, env=away.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 2
     assert "tailhook run -- claude" in done.stderr
 
@@ -156,7 +156,9 @@ def test_if_ended_children_are_ignored_the_exit_code_is_still_the_commands(away)
 def test_a_folder_that_is_gone_is_not_an_obstacle(away):
     script = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
     argv = ["sh", "-c", script, "sh", *RUN, *python("raise SystemExit(4)")]
-    done = subprocess.run(argv, env=away.env, cwd=away.home, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        argv, env=away.env, cwd=away.home, capture_output=True, text=True, timeout=HANGS_S, check=False
+    )
     assert (done.returncode, done.stderr) == (4, "")
 
 
@@ -269,7 +271,7 @@ def test_the_command_is_run_where_python_cannot_look_at_a_child_that_stopped(awa
         pid = int(wrapper.stdout.readline())
         wait_until(lambda: state_of(pid) == "T")
         os.kill(pid, signal.SIGCONT)
-        assert (wrapper.wait(timeout=60), wrapper.stderr.read()) == (7, "")
+        assert (wrapper.wait(timeout=HANGS_S), wrapper.stderr.read()) == (7, "")
 
 
 def state_of(pid):

@@ -11,7 +11,7 @@ import time
 
 import pyarrow.parquet
 import pytest
-from support.host import ENVIRONMENT, tailhook
+from support.host import ENVIRONMENT, HANGS_S, tailhook
 from support.library_sample import asked, said, text
 from support.scan_tables import TABLES
 
@@ -77,7 +77,7 @@ def many(tmp_path):
 
 def wait_for_parts(folder, number, process):
     """Wait until a process has written parts.  number: of them."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANGS_S
     while len(list(folder.glob("part-*"))) < number:
         assert time.monotonic() < end
         assert process.poll() is None
@@ -125,7 +125,7 @@ def test_a_run_that_ends_half_way_goes_on_and_keeps_what_was_read(process, tmp_p
     running = process(*words)
     wait_for_parts(tmp_path / "kept", 3, running)
     running.send_signal(way)
-    _, errors = running.communicate(timeout=30)
+    _, errors = running.communicate(timeout=HANGS_S)
     assert running.returncode == (130 if way == signal.SIGINT else -way)
     assert "Traceback" not in errors
     lines = (tmp_path / "kept" / "manifest.ndjson").read_text().splitlines()
@@ -133,7 +133,7 @@ def test_a_run_that_ends_half_way_goes_on_and_keeps_what_was_read(process, tmp_p
     assert 2 <= len(parts) < 30
     times = [(tmp_path / "kept" / name).stat().st_mtime_ns for name in parts]
     running = process(*words)
-    assert (running.communicate(timeout=120)[1], running.returncode) == ("", 0)
+    assert (running.communicate(timeout=HANGS_S)[1], running.returncode) == ("", 0)
     assert [(tmp_path / "kept" / name).stat().st_mtime_ns for name in parts] == times
     files = sorted((tmp_path / "kept").glob("part-*"))
     assert sum(pyarrow.parquet.read_metadata(path).num_rows for path in files) == 400 * (5_000_000 // len(LINE))

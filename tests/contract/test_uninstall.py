@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, Started, short_folder
+from support.host import ENVIRONMENT, HANGS_S, Started, short_folder
 from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
 from support.terminal import Terminal
 
@@ -219,7 +219,12 @@ def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
             other.bind(str(own.with_suffix(".00000000")))
             other.listen()
             done = subprocess.run(
-                user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=60
+                user.argv("pool", "stop"),
+                env=user.env,
+                cwd=user.project,
+                capture_output=True,
+                text=True,
+                timeout=HANGS_S,
             )
         assert (done.returncode, "listens there and is not a pool" in done.stderr) == (1, True)
         assert serve.wait(30) == 0
@@ -250,7 +255,7 @@ def test_a_program_that_is_not_a_pool_is_left_alone(user):
     try:
         wait_until(Path(f"{prefix}.sock").exists)
         done = subprocess.run(
-            user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=60
+            user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=HANGS_S
         )
         assert done.returncode == 1
         assert f"process {other.pid} listens there and is not a pool. It was left alone" in done.stderr

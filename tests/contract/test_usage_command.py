@@ -8,7 +8,7 @@ import sys
 from random import Random
 
 import pytest
-from support.host import tailhook
+from support.host import HANGS_S, tailhook
 from support.library_sample import said, text, write_sample
 from support.oracles.scan import Question, rows
 from support.transcript_trees import grow_tree
@@ -356,7 +356,7 @@ def test_a_closed_stdout_is_reported(tmp_path, command):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=HANGS_S,
             check=False,
         )
         assert done.returncode == exit_code
@@ -385,7 +385,7 @@ def test_files_that_are_too_old_for_since_are_mentioned(tmp_path):
 def test_a_file_is_written_though_stdout_is_closed(tmp_path):
     write_sample(tmp_path)
     words = f"{shlex.quote(sys.executable)} -m tailhook scan --table records -o rows.csv s-1.jsonl >&-"
-    assert subprocess.run(["sh", "-c", words], cwd=tmp_path, timeout=60, check=False).returncode == 0
+    assert subprocess.run(["sh", "-c", words], cwd=tmp_path, timeout=HANGS_S, check=False).returncode == 0
     assert (tmp_path / "rows.csv").stat().st_size
 
 

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import Project, assistant, frame, looping, ralph_page
+from support.host import HANGS_S, Project, assistant, frame, looping, ralph_page
 from support.oracles import jwz
 from support.pool import Pool, wait_until
 from support.ptrace import kill_when, run_until
@@ -188,7 +188,7 @@ def run_with_killed_worker(pool, scene, number):
     def run():
         with scene.payload.open("rb") as stdin:
             options = {"stdin": stdin, "env": project.env, "cwd": project.folder, "capture_output": True}
-            done.append(subprocess.run(project.argv, check=False, timeout=60, **options))
+            done.append(subprocess.run(project.argv, check=False, timeout=HANGS_S, **options))
         pool.finds_socket()  # wakes the worker, which waits in a system call
 
     hook = threading.Thread(target=run)

@@ -3,6 +3,7 @@
 import asyncio
 import time
 
+from support.host import HANGS_S
 from tailhook.board.source import DaemonSource
 from tailhook.board.tui import Board
 
@@ -19,7 +20,7 @@ class Person:
         """Return the text on the screen."""
         return "\n".join(line.text for line in self.app.screen._compositor.render_strips())
 
-    async def until(self, there, seconds=30):
+    async def until(self, there, seconds=HANGS_S):
         """Wait until `there()` is true."""
         end = time.monotonic() + seconds
         while not there():

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import httpx
 
-from support.host import ENVIRONMENT
+from support.host import ENVIRONMENT, HANGS_S
 from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
-STARTS = 30  # seconds in which a daemon starts even on a busy machine
+STARTS = HANGS_S
 
 
 class Daemon:
@@ -76,7 +76,7 @@ class Daemon:
     def client(self) -> httpx.Client:
         """Return a client of the Unix socket."""
         transport = httpx.HTTPTransport(uds=str(self.runtime / "http"), verify=False)
-        return httpx.Client(transport=transport, base_url="http://localhost", timeout=30)
+        return httpx.Client(transport=transport, base_url="http://localhost", timeout=HANGS_S)
 
     def post(self, event_type: str, session: str = "s", **fields: object) -> None:
         """Report an event over the Unix socket."""
@@ -153,7 +153,7 @@ def spooled(number: int, session: str = "s", **fields: object) -> dict:
 
 def refused(one: Daemon, *flags: str) -> str:
     """Return what a daemon prints that does not start."""
-    done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     return done.stderr

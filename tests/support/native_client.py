@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from support.host import HANGS_S
 from tailhook._core import READY_MAGIC, caller_identity
 from tailhook.pool.control import own_socket
 
@@ -44,7 +45,9 @@ class SanitizedClient:
         (self.folder / "installation").write_bytes(installation)
         env = {**variables, **ALWAYS_SET}
         argv = [self.program, "hook", *arguments]
-        done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30)
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=HANGS_S
+        )
         assert b"Sanitizer" not in done.stderr
         assert b"runtime error" not in done.stderr
         return done

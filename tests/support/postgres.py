@@ -12,6 +12,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from support.host import HANGS_S
+
 
 def program(name):
     """Return the newest PostgreSQL program of a name, or None if it is not installed."""
@@ -50,7 +52,7 @@ def postgres():
 def wait_for(url):
     """Wait until the server takes connections."""
     engine = sa.create_engine(url, poolclass=sa.NullPool)
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANGS_S
     while True:
         try:
             engine.connect().close()

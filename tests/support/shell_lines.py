@@ -2,6 +2,8 @@
 
 import subprocess
 
+from support.host import HANGS_S
+
 PROGRAMS = {
     # Each run of `check` is written to $LOG; it fails if its number, or "all", is in $FAIL.
     "check": 'n=$(wc -l <"$LOG"); echo check >>"$LOG"; case " $FAIL " in *" $((n)) "*|*" all "*) exit 1;; esac',
@@ -35,7 +37,7 @@ class BashOracle:
             env={"PATH": str(self.folder / "bin"), "LOG": str(self.log), "FAIL": fail, "OTHER": other},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=20,
+            timeout=HANGS_S,
             check=False,
         )
         assert b"syntax error" not in done.stderr, line

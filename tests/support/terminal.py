@@ -5,6 +5,8 @@ import pty
 import select
 import time
 
+from support.host import HANGS_S
+
 
 class Terminal:
     """A process in a terminal of its own, and the text that it has written there."""
@@ -16,7 +18,7 @@ class Terminal:
             os.execve(argv[0], argv, env)
         self.seen = ""
 
-    def until(self, words, seconds=30):
+    def until(self, words, seconds=HANGS_S):
         """Read until the words are in the text. Fails after `seconds`."""
         end = time.monotonic() + seconds
         while words not in self.seen:

@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.host import HANGS_S
 from support.steps import counted_lines
 
 from tailhook.machines import commands, exits, shell, shell_tree, shell_words
@@ -491,7 +492,7 @@ def executed_by_bash(tmp_path):
             env={"PATH": str(programs), "LOG": str(log)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=20,
+            timeout=HANGS_S,
             check=False,
         )
         assert b"syntax error" not in done.stderr, line

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import pytest
-from support.host import SANITIZER
+from support.host import HANGS_S, SANITIZER
 
 LOOP = """
 import gc, io, sys
@@ -83,7 +83,7 @@ NAMES = [
 def test_an_entry_keeps_nothing(name):
     rounds = 1500
     done = subprocess.run(
-        [sys.executable, "-c", LOOP, name, str(rounds)], capture_output=True, text=True, check=True, timeout=120
+        [sys.executable, "-c", LOOP, name, str(rounds)], capture_output=True, text=True, check=True, timeout=HANGS_S
     )
     blocks, kilobytes = map(int, done.stdout.split())
     assert blocks < rounds // 10

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import wait_until
-from support.host import SANITIZER
+from support.host import HANGS_S, SANITIZER
 from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, record
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
@@ -203,7 +203,7 @@ def test_batches_are_taken_while_memory_is_traced(file):
         "print(sum(map(len, batches)))"
     )
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, stdin=fd, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(argv, stdin=fd, capture_output=True, text=True, timeout=HANGS_S, check=True)
     assert (done.stdout, done.stderr) == ("400000\n", "")
 
 

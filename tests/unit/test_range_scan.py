@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+from support.host import HANGS_S
 from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, record, rows
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
@@ -358,7 +359,7 @@ def test_a_range_needs_no_gil_from_the_first_to_the_last_byte(file):
         while not begins:
             time.sleep(0)
         assert not scan.is_done
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANGS_S
         while not scan.is_done and time.monotonic() < deadline:
             pass
         assert scan.is_done

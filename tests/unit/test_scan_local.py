@@ -12,6 +12,7 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
+from support.host import HANGS_S
 from support.oracles import scan as oracle
 
 import tailhook
@@ -208,7 +209,9 @@ def test_a_program_that_ends_does_not_wait_for_rows_that_are_not_taken(tmp_path)
     path = tmp_path / "large.jsonl"
     path.write_bytes(b'{"type":"user"}\n' * 1_000_000)
     code = "import sys, tailhook; rows = iter(tailhook.scan(sys.argv[1], 'records')); print(len(next(rows)) > 0)"
-    done = subprocess.run([sys.executable, "-c", code, path], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], capture_output=True, text=True, timeout=HANGS_S, check=True
+    )
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
@@ -236,7 +239,7 @@ def rows_and_memory(folder, table):
         "print(rows, (peak() - before) // 1024)"
     )
     argv = [sys.executable, "-c", code, folder, table]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=HANGS_S, check=True)
     found, mebibytes = map(int, done.stdout.split())
     return found, mebibytes
 
@@ -268,7 +271,7 @@ def test_a_task_that_is_stopped_ends_in_the_middle_of_a_file(tmp_path):
 
 
 def wait_for_threads():
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANGS_S
     while any(thread.name.startswith("tailhook-scan") for thread in threading.enumerate()):
         assert time.monotonic() < deadline
         time.sleep(0.005)
