@@ -8,11 +8,11 @@ commands under variables that the interpreter reads, start an interpreter: see `
 import atexit
 import contextlib
 import gc
-import io
 import json
 import os
 import pkgutil
 import posix
+import select
 import selectors
 import signal
 import socket
@@ -27,15 +27,25 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+STATUS = struct.Struct("q")
 LENGTH = struct.Struct("!I")  # of a request, in front of it
 FIRST_FREE_FD = 3
 MAX_FDS = 1024
 UNFLUSHED = 120  # the exit code of an interpreter that cannot write the rest of stdout
-# These run when they are imported, need an extra, start a thread (pyarrow's), or belong to long-running programs.
+# These run when they are imported, need an extra, or start a thread (pyarrow does).
 NOT_IMPORTED = tuple(
     f"tailhook.{name}"
-    for name in ("__main__", "hook.entry", "pool.entry", "fleet.daft", "fleet.ray", "fleet.engines", "board", "plates")
+    for name in (
+        "__main__",
+        "hook.entry",
+        "pool.entry",
+        "fleet.daft",
+        "fleet.ray",
+        "fleet.engines",
+        "plates.migrations",
+    )
 )
+OF_LONG_RUNS = ("tailhook.board", "tailhook.plates")  # large, and only the daemon and the boards import all of them
 
 
 class Request(NamedTuple):
@@ -53,14 +63,89 @@ class Request(NamedTuple):
     constants: dict[str, Any]
 
 
-class CommandServer:
-    """The process from which commands are forked. It ends with the test process."""
+class ForkedCommand:
+    """A running command: what tests use of `subprocess.Popen` with pipes and text."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, words: list[str], pipes: list[int], status: int) -> None:
+        self.args = words
+        self.stdin, self.stdout, self.stderr = map(open, pipes, "wrr")
+        self.status = status
+        self.pid = self.read_status()
+        self.returncode: int | None = None
+
+    def read_status(self) -> int:
+        """Return the next number that the server writes: the process id, then the exit code."""
+        data = os.read(self.status, STATUS.size)
+        assert data, "the server of commands has ended"
+        return STATUS.unpack(data)[0]
+
+    def poll(self) -> int | None:
+        """Return the exit code, None while the process runs."""
+        return (
+            self.wait(0) if self.returncode is None and select.select([self.status], [], [], 0)[0] else self.returncode
+        )
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return the exit code once the process has ended. Raises TimeoutExpired."""
+        if self.returncode is None:
+            if not select.select([self.status], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(self.args, timeout or 0)
+            self.returncode = self.read_status()
+            os.close(self.status)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        """Ask the process to end."""
+        self.send_signal(signal.SIGTERM)
+
+    def communicate(self, text: str = "", timeout: float | None = None) -> tuple[str, str]:
+        """Write stdin, and return stdout and stderr once the process has ended. Raises TimeoutExpired."""
+        errors: list[str] = []
+        threads = [
+            threading.Thread(target=self.feed, args=(text,)),
+            threading.Thread(target=lambda: errors.append(self.stderr.read())),
+        ]
+        for thread in threads:
+            thread.start()
+        timer = threading.Timer(timeout or threading.TIMEOUT_MAX, self.kill)
+        timer.start()
+        with self.stdout, self.stderr:
+            written = self.stdout.read()
+            for thread in threads:
+                thread.join()
+        self.wait()
+        has_hung = not timer.is_alive()
+        timer.cancel()
+        if has_hung:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return written, errors[0]
+
+    def feed(self, text: str) -> None:
+        """Write what the process reads from stdin, and close it."""
+        with contextlib.suppress(BrokenPipeError), self.stdin:
+            self.stdin.write(text)
+
+
+class CommandServer:
+    """The process from which commands are forked. It ends with the test process.
+
+    serves_daemon: whether it imports what `tailhook plates serve` needs, and not only what other commands need.
+    """
+
+    def __init__(self, env: dict[str, str], serves_daemon: bool = False) -> None:
         self.channel, theirs = socket.socketpair()
         self.lock = threading.Lock()
         with theirs:
-            argv = [sys.executable, __file__, str(theirs.fileno())]
+            argv = [sys.executable, __file__, str(theirs.fileno()), *(["daemon"] if serves_daemon else [])]
             self.process = subprocess.Popen(argv, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         atexit.register(self.close)
 
@@ -68,6 +153,22 @@ class CommandServer:
         """End the server."""
         self.channel.close()
         self.process.wait()
+
+    def start(
+        self, words: Sequence[str | bytes], env: dict[str, str], cwd: Path, constants: dict[str, Any]
+    ) -> ForkedCommand:
+        """Start a command with pipes as its streams."""
+        argv = list(map(os.fsdecode, words))
+        request = Request(argv, env, os.fspath(cwd), current_umask(), sorted(os.sched_getaffinity(0)), constants)
+        reads, writes = zip(*(os.pipe() for _ in range(4)), strict=True)  # stdin, stdout, stderr, the status
+        given = [reads[0], *writes[1:]]
+        text = json.dumps(request).encode()
+        with self.lock:
+            socket.send_fds(self.channel, [LENGTH.pack(len(text))], given)
+            self.channel.sendall(text)
+        for fd in given:
+            os.close(fd)
+        return ForkedCommand(argv, [writes[0], reads[1], reads[2]], reads[3])
 
     def run(
         self,
@@ -79,31 +180,9 @@ class CommandServer:
         constants: dict[str, Any],
     ) -> subprocess.CompletedProcess[str]:
         """Run a command as `subprocess.run` does with captured text. Raises TimeoutExpired."""
-        request = Request(
-            list(map(os.fsdecode, words)),
-            env,
-            os.fspath(cwd),
-            current_umask(),
-            sorted(os.sched_getaffinity(0)),
-            constants,
-        )
-        reads, writes = zip(*(os.pipe() for _ in range(4)), strict=True)  # stdin, stdout, stderr, the exit code
-        given = [reads[0], *writes[1:]]
-        text = json.dumps(request).encode()
-        with self.lock:
-            socket.send_fds(self.channel, [LENGTH.pack(len(text))], given)
-            self.channel.sendall(text)
-        for fd in given:
-            os.close(fd)
-        feeder = threading.Thread(target=feed, args=(writes[0], (stdin or "").encode()))
-        feeder.start()
-        try:
-            out, err, status = read_all(reads[1:], timeout, words)
-        finally:
-            feeder.join()
-        assert status, "the server of commands has ended"
-        code = int(status.split()[1])
-        return subprocess.CompletedProcess(words, code, universal(out), universal(err))
+        running = self.start(words, env, cwd, constants)
+        out, err = running.communicate(stdin or "", timeout)
+        return subprocess.CompletedProcess(running.args, running.wait(), out, err)
 
 
 def current_umask() -> int:
@@ -113,49 +192,20 @@ def current_umask() -> int:
     return umask
 
 
-def universal(text: bytes) -> str:
-    """Return text as a stream in text mode reads it."""
-    return io.TextIOWrapper(io.BytesIO(text), encoding="utf-8").read()
-
-
-def feed(fd: int, text: bytes) -> None:
-    """Write what a command reads from stdin, and close it."""
-    with contextlib.suppress(BrokenPipeError), open(fd, "wb", buffering=0) as pipe:
-        while text:
-            text = text[pipe.write(text) :]
-
-
-def read_all(fds: tuple[int, ...], timeout: float, words: Sequence[str | bytes]) -> list[bytes]:
-    """Return what is written into pipes until all are closed; the last one names the process first."""
-    found = dict.fromkeys(fds, b"")
-    end = time.monotonic() + timeout
-    with selectors.DefaultSelector() as selector:
-        for fd in fds:
-            selector.register(fd, selectors.EVENT_READ)
-        while selector.get_map():
-            ready = selector.select(max(0, end - time.monotonic()))
-            if not ready:
-                os.kill(int(found[fds[-1]].split()[0]), signal.SIGKILL)
-                raise subprocess.TimeoutExpired(words, timeout)
-            for key, _ in ready:
-                part = os.read(key.fd, 1 << 16)
-                found[key.fd] += part
-                if not part:
-                    selector.unregister(key.fd)
-                    os.close(key.fd)
-    return list(found.values())
-
-
 # ---- in the server ---------------------------------------------------------------
 
 
-def import_package() -> None:
+def import_package(serves_daemon: bool) -> None:
     """Import the package's modules, and what they import when they are used."""
     import tailhook
 
+    but = NOT_IMPORTED if serves_daemon else (*NOT_IMPORTED, *OF_LONG_RUNS)
     for module in pkgutil.walk_packages(tailhook.__path__, "tailhook."):
-        if not module.name.startswith(NOT_IMPORTED):
+        if not module.name.startswith(but):
             import_module(module.name)
+    if serves_daemon:
+        import_module("alembic.command")
+        import_module("sqlalchemy.dialects.sqlite")
 
 
 def serve(channel: socket.socket) -> Request:
@@ -174,7 +224,7 @@ def serve(channel: socket.socket) -> Request:
                 if not pid:
                     take(fds)
                     return request
-                os.write(fds[3], b"%d " % pid)
+                os.write(fds[3], STATUS.pack(pid))
                 for fd in fds[:3]:
                     os.close(fd)
                 watched = os.pidfd_open(pid)
@@ -184,7 +234,7 @@ def serve(channel: socket.socket) -> Request:
                 selector.unregister(key.fd)
                 os.close(key.fd)
                 pid, status = running.pop(key.fd)
-                os.write(status, b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+                os.write(status, STATUS.pack(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])))
                 os.close(status)
 
 
@@ -237,7 +287,7 @@ def end(code: int) -> NoReturn:
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder
-    import_package()
+    import_package(serves_daemon="daemon" in sys.argv[2:])
     assert len(os.listdir("/proc/self/task")) == 1, "a thread of this process would be missing in the commands"
     gc.freeze()
     end(run(serve(socket.socket(fileno=int(sys.argv[1])))))

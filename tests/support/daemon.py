@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from support.host import ENVIRONMENT, HANGS_S
+from support.host import ENVIRONMENT, HANGS_S, command_server, needs_interpreter
 from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
@@ -33,8 +33,14 @@ class Daemon:
 
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port. It answers requests when this returns."""
-        argv = [*self.before, *SERVE, "--port", "0", *flags]
-        self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        words = ("plates", "serve", "--port", "0", *flags)
+        has_own = self.before or any(name.startswith("TAILHOOK_") for name in self.env)  # it takes these out of itself
+        if has_own or needs_interpreter(words, self.env):
+            argv = [*self.before, sys.executable, "-m", "tailhook", *words]
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            self.process = subprocess.Popen(argv, env=self.env, text=True, **pipes)
+        else:
+            self.process = command_server(serves_daemon=True).start(words, self.env, Path.cwd(), {})
         words = self.process.stdout.readline()
         assert words, self.process.communicate()
         self.link = words.split()[-1]

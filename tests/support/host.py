@@ -55,9 +55,9 @@ class Started(subprocess.Popen):
 
 
 @functools.cache
-def command_server() -> CommandServer:
-    """Return the process from which commands are forked, one for each process of the tests."""
-    return CommandServer(ENVIRONMENT)
+def command_server(serves_daemon: bool = False) -> CommandServer:
+    """Return the process from which commands, or daemons, are forked, one for each process of the tests."""
+    return CommandServer(ENVIRONMENT, serves_daemon)
 
 
 def needs_interpreter(words: Sequence[str], env: Mapping[str, str]) -> bool:
