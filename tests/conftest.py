@@ -32,7 +32,7 @@ settings.load_profile("tailhook")
 
 
 def pytest_report_header():
-    return "TAILHOOK_SAMPLE=1: a third of the random inputs" if IS_SHORT else None
+    return "TAILHOOK_SAMPLE=1: an eighth of the random inputs" if IS_SHORT else None
 
 
 @pytest.fixture

@@ -15,8 +15,6 @@ from tailhook.plates.health import MAX_MESSAGE_CHARS
 pytestmark = pytest.mark.system
 
 MAX_PEAK_MB = 200  # of memory, for the whole daemon; it is 75 MB without a session
-MAX_DETAILS_S = 5.0
-CHECKED_S = 25.0  # after which the health check has looked twice
 MB = 1 << 20
 
 
@@ -95,11 +93,10 @@ def test_huge_transcripts_cost_little_and_the_others_are_looked_at(own, tmp_path
             took = time.monotonic() - started
             assert details.status_code == 200
             assert len(details.json()["last_message"] or "") <= MAX_MESSAGE_CHARS
-            assert took < MAX_DETAILS_S, name
             size = transcript.stat().st_size // MB
             report(f"daemon: {name}, {size:,} MB: {peak_mb(own)} MB of memory until then, details in {took:.2f} s")
         for name in (*HARD, "ordinary"):  # their files have changed since
-            wait_until(lambda name=name: own.plates()[name]["status"] == "idle", CHECKED_S)
+            wait_until(lambda name=name: own.plates()[name]["status"] == "idle")
         assert own.process.poll() is None
         assert peak_mb(own) < MAX_PEAK_MB
     finally:
@@ -143,13 +140,16 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
         transcript.write_text(json.dumps(assistant("Go on.")) + "\n")
         waiting_since(own, name, transcript, 60)
     wait_until(lambda: len(own.plates()) == len(bad) + 2)
-    wait_until(lambda: {own.plates()[name]["status"] for name in "az"} == {"idle"}, CHECKED_S)
+    wait_until(lambda: {own.plates()[name]["status"] for name in "az"} == {"idle"})
     assert sorted(looks.read_text()) == sorted(ERRORS)
-    time.sleep(12)  # until after the next check
+    later = tmp_path / "later.jsonl"
+    later.write_text(json.dumps(assistant("Go on.")) + "\n")
+    waiting_since(own, "later", later, 60)
+    wait_until(lambda: own.plates().get("later", {}).get("status") == "idle")  # by the next check
     assert sorted(looks.read_text()) == sorted(ERRORS)  # each is looked at again only after it has changed
     for name in bad:
         os.utime(tmp_path / f"{name}.jsonl", (1, 1))
-    wait_until(lambda: sorted(looks.read_text()) == sorted([*ERRORS, *ERRORS]), CHECKED_S)
+    wait_until(lambda: sorted(looks.read_text()) == sorted([*ERRORS, *ERRORS]))
     assert {own.plates()[name]["status"] for name in bad} == {"awaiting_approval"}
     own.process.terminate()
     _, said = own.process.communicate(timeout=HANGS_S)

@@ -5,13 +5,14 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.long_runs import IS_LONG
 from support.markdown_documents import INLINES, LEAVES, document
 from support.markdown_worst_cases import WORST_CASES
 from support.oracles.markdown import Oracle
 
 from tailhook.patterns import code_spans
 
-DOCUMENTS = 40_000
+DOCUMENTS = 40_000 if IS_LONG else 10_000
 
 
 def test_generated_documents_have_the_code_of_the_oracle(report):
@@ -65,8 +66,9 @@ def test_any_bytes_are_read(data):
 
 
 @pytest.mark.parametrize("name", WORST_CASES)
-def test_ten_megabytes_of_a_worst_case_come_to_an_end(name):
-    """Seconds if linear, hours if not."""
-    text = WORST_CASES[name](10_000_000)
-    assert len(text) > 9_900_000
+def test_megabytes_of_a_worst_case_come_to_an_end(name):
+    """Less than a second if linear, minutes if not; `make fuzz` takes ten megabytes."""
+    size = 10_000_000 if IS_LONG else 1_000_000
+    text = WORST_CASES[name](size)
+    assert len(text) > 0.99 * size
     assert all(span.start < span.end for span in code_spans(text)[-3:])

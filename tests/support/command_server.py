@@ -109,6 +109,8 @@ class ForkedCommand:
 
     def communicate(self, text: str = "", timeout: float | None = None) -> tuple[str, str]:
         """Write stdin, and return stdout and stderr once the process has ended. Raises TimeoutExpired."""
+        if self.stdout.closed:
+            return "", ""
         errors: list[str] = []
         threads = [
             threading.Thread(target=self.feed, args=(text,)),

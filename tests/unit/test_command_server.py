@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from support.host import ENVIRONMENT, tailhook
+from support.host import ENVIRONMENT, command_server, tailhook
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are forked only on Linux")
 
@@ -46,3 +46,17 @@ def test_a_forked_command_has_the_umask_of_the_test(tmp_path):
 def test_a_forked_command_has_the_constants_that_a_test_gives(tmp_path, limit, found):
     slow = {"tailhook.doctor.checks.SLOW_SAVE": limit}
     assert tailhook("doctor", env={"HOME": str(tmp_path)}, cwd=tmp_path, **slow).stdout.splitlines()[-1] == found
+
+
+def test_a_forked_command_runs_until_its_signal_and_can_be_asked_again(tmp_path):
+    words = ("run", "--", "sh", "-c", "echo ready; exec cat")
+    running = command_server().start(words, {**ENVIRONMENT, "HOME": str(tmp_path)}, tmp_path, {})
+    assert running.stdout.readline() == "ready\n"
+    assert running.poll() is None
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(0)
+    running.kill()
+    assert running.communicate() == ("", "")
+    assert (running.returncode, running.wait(), running.poll()) == (-9, -9, -9)
+    assert running.communicate() == ("", "")
+    running.terminate()  # nothing is there any more

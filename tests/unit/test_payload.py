@@ -107,9 +107,7 @@ def test_input_that_is_not_an_object_is_an_error(pipe, data):
 
 def test_without_input_it_returns_none_after_the_timeout(pipe, monkeypatch):
     monkeypatch.setattr(module, "PAYLOAD_TIMEOUT_S", 0.05)
-    started = time.monotonic()
     assert read_payload(pipe[0], 0.05) is None
-    assert time.monotonic() - started < 1
 
 
 def test_with_a_timeout_of_0_only_what_is_buffered_is_read(pipe):

@@ -108,10 +108,8 @@ def interrupted():
 def test_a_signal_ends_the_wait_for_a_batch(interrupted):
     timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
     timer.start()
-    start = time.monotonic()
     with pytest.raises(InterruptedError, match="by the handler"):
         begun().take()
-    assert time.monotonic() - start < 30
     timer.join()
 
 

@@ -20,12 +20,12 @@ def pytest_collection_finish(session):
 @pytest.mark.parametrize(
     ("plugins", "variables", "found"),
     [
-        ([], {}, "100 False None"),
-        ([], {"CI": "1"}, "100 False None"),
-        ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "33 False None"),
+        ([], {"CI": "1"}, "33 False None"),
+        ([], {"TAILHOOK_FUZZ": "1"}, "100 False None"),
+        ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "12 False None"),
         (["-p", "few_examples"], {}, "30 True None"),
     ],
-    ids=["usual", "in CI", "a sample", "mutants"],
+    ids=["in CI", "long", "a sample", "mutants"],
 )
 def test_a_run_has_the_projects_profile(tmp_path, plugins, variables, found):
     (tmp_path / "probe.py").write_text(PROBE)
