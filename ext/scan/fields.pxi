@@ -81,6 +81,7 @@ cdef enum:
     SCAN_TOOL_IDS
     SCAN_UNNAMED_USES      # tool uses without an id
     SCAN_PROGRESS_AGENTS   # of a progress record
+    SCAN_QUEUED            # what happened to a text that waits for the agent: see scan_put_queued
     SCAN_FIELDS
 
 cdef enum:
@@ -180,6 +181,7 @@ cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     scan_define(columns, SCAN_TOOL_IDS, ARROW_NAMES, b"tool_ids")
     scan_define(columns, SCAN_UNNAMED_USES, ARROW_INT, b"unnamed_uses")
     scan_define(columns, SCAN_PROGRESS_AGENTS, ARROW_NAMES, b"progress_agents")
+    scan_define(columns, SCAN_QUEUED, ARROW_TEXT, b"queued")
 
 
 cdef int scan_field_named(str name, bint of_sessions) except -1:

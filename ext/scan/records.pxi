@@ -19,12 +19,12 @@ cdef struct ScanPlace:
 
 cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
     """Set `text` to what `Record.text` returns. Returns 0, or -1: no memory."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice* values = rec_content(fields)
+    cdef RecSlice texts = values[FIELD_TEXTS]
     cdef RecSlice part
     text.size = 0
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        return scan_text_add(text, speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    if rec_value_is_string(&values[FIELD_CONTENT]):
+        return scan_text_add(text, values[FIELD_CONTENT].start + 1, values[FIELD_CONTENT].end - 1)
     while rec_next_text(&texts, &part):
         if text.size:
             if scan_text_room(text, 1) < 0:
@@ -38,12 +38,12 @@ cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
 
 cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
     """Return how long the text is that scan_own_text gives."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice* values = rec_content(fields)
+    cdef RecSlice texts = values[FIELD_TEXTS]
     cdef RecSlice part
     cdef int64_t size = 0
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        return scan_string_bytes(speech[FIELD_CONTENT].start + 1, speech[FIELD_CONTENT].end - 1)
+    if rec_value_is_string(&values[FIELD_CONTENT]):
+        return scan_string_bytes(values[FIELD_CONTENT].start + 1, values[FIELD_CONTENT].end - 1)
     while rec_next_text(&texts, &part):
         size += (size != 0) + scan_string_bytes(part.start, part.end)
     return size
@@ -342,6 +342,59 @@ cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scra
     return arrow_end_names(column, True)
 
 
+cdef const char* scan_queue_step(RecFields* fields) noexcept nogil:
+    """Return what a record does to the queue of texts that wait while the agent works, or NULL.
+
+    {"type": "queue-operation", "operation": "enqueue", "content": TEXT}; a `dequeue`, `remove` or `popAll` takes a text
+    from the queue, with or without `content` (Claude Code 2.0.76 and later). What is put into it is a person's text
+    ("typed"), a slash command or a message without text ("command"), or the host's ("notice"). An attachment that is a
+    prompt itself is "given".
+    """
+    cdef const char* slash = b"/"
+    cdef RecSlice record = RecSlice(fields.start, fields.end)
+    cdef RecSlice* content = &fields.top[FIELD_CONTENT]
+    cdef RecSlice step, text
+    if fields.is_queued_prompt:
+        return b"given"
+    if not rec_value_is(&fields.top[FIELD_TYPE], b"queue-operation", 15):
+        return NULL
+    if not rec_find_member(&record, b"operation", 9, &step):
+        return NULL
+    if rec_value_is(&step, b"dequeue", 7):
+        return b"dequeue"
+    if rec_value_is(&step, b"remove", 6):
+        return b"remove"
+    if rec_value_is(&step, b"popAll", 6):
+        return b"popAll"
+    if not rec_value_is(&step, b"enqueue", 7):
+        return NULL
+    if not rec_value_is_string(content) or rec_value_is_white_space(content):
+        return b"command"
+    text = RecSlice(content.start + 1, content.end - 1)
+    if rec_begins_with(&text, rec_host_written, REC_HOST_WRITTEN_COUNT):
+        return b"notice"
+    if rec_begins_with(&text, rec_app_written, REC_APP_WRITTEN_COUNT):
+        return b"notice"
+    return b"command" if rec_begins_with(&text, &slash, 1) else b"typed"
+
+
+cdef int scan_put_queued(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
+    """Put a record's text, a newline, and what scan_queue_step returns, or null. Returns 0, or -1: no memory."""
+    cdef const char* step
+    cdef size_t size
+    if not columns.wanted[SCAN_QUEUED]:
+        return 0
+    step = scan_queue_step(fields)
+    if step == NULL:
+        return arrow_add_null(&columns.items[SCAN_QUEUED])
+    size = strlen(step)
+    if scan_own_text(fields, scratch) < 0 or scan_text_room(scratch, 1 + size) < 0:
+        return -1
+    scratch.data[scratch.size] = c"\n"
+    memcpy(scratch.data + scratch.size + 1, step, size)
+    return arrow_add_text(&columns.items[SCAN_QUEUED], scratch.data, scratch.size + 1 + size)
+
+
 cdef int scan_put_line(
     ScanColumns* columns, RecFields* fields, bint has_record, bint is_broken, int64_t size, ScanPlace* place,
     ScanText* scratch,
@@ -365,6 +418,7 @@ cdef int scan_put_line(
         or scan_put_bool(columns, SCAN_HAS_OWN_WORDS, has_record and scan_is_own_words(fields)) < 0
         or scan_put_tool_ids(columns, fields, scratch) < 0
         or scan_put_agents(columns, fields, scratch) < 0
+        or scan_put_queued(columns, fields, scratch) < 0
         or scan_put_int(columns, SCAN_LINE_BYTES, size) < 0
         or scan_put_bool(columns, SCAN_HAS_RECORD, has_record) < 0
         or scan_put_bool(columns, SCAN_IS_BROKEN, is_broken) < 0

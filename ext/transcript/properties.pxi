@@ -1,6 +1,7 @@
 # More properties of a record: its origin, whether it failed, its counts and times.
 #
-# Gives: rec_is_*, rec_find_member, rec_next_object, rec_next_result, rec_read_count, rec_count, rec_read_time.
+# Gives: rec_is_*, rec_begins_with, rec_find_member, rec_next_object, rec_next_result, rec_read_count, rec_count,
+# rec_read_time.
 # Needs: a record (transcript/records.pxi), the fields (transcript/fields.pxi), the blocks of tools
 # (transcript/tool_blocks.pxi), the grammar (json/grammar.pxi), iso_read_microseconds (text/iso8601.pxi).
 

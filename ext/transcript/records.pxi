@@ -1,7 +1,7 @@
 # A record of a transcript: its kind, its role, its text and its tools.
 #
 # Gives: rec_value_*, rec_is_*, rec_role, rec_has_text, rec_text, rec_utf8; rec_message, rec_may_hold_message, rec_move;
-# rec_speech, rec_next_text, rec_next_element.
+# rec_speech, rec_content, rec_next_text, rec_next_element.
 # Needs: the fields (transcript/fields.pxi), WinLine (transcript/window.pxi), the grammar (json/grammar.pxi), bytes_cut
 # (text/view.pxi).
 
@@ -45,6 +45,16 @@ cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
 cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
     """Return the values that hold the content, which may be absent: the message's, or those of a flat record."""
     if fields.message[FIELD_CONTENT].start == NULL and rec_is_spoken(fields):
+        return fields.top
+    return fields.message
+
+
+cdef inline RecSlice* rec_content(RecFields* fields) noexcept nogil:
+    """Return the values that hold the text: those of rec_speech, or of a record that only the host has words in.
+
+    {"type": "system", "content": TEXT}, {"type": "queue-operation", "content": TEXT}. A tool's result has no text.
+    """
+    if fields.message[FIELD_CONTENT].start == NULL and not rec_is_result(fields):
         return fields.top
     return fields.message
 
@@ -134,19 +144,19 @@ cdef object rec_value_string(RecSlice* value):
 
 cdef unicode rec_text(RecFields* fields):
     """Return the content, or its texts joined by newlines, without those of only white space."""
-    cdef RecSlice* speech = rec_speech(fields)
-    cdef RecSlice texts = speech[FIELD_TEXTS]
+    cdef RecSlice* values = rec_content(fields)
+    cdef RecSlice texts = values[FIELD_TEXTS]
     cdef RecSlice text
     cdef list parts = []
-    if rec_value_is_string(&speech[FIELD_CONTENT]):
-        return rec_value_string(&speech[FIELD_CONTENT])
+    if rec_value_is_string(&values[FIELD_CONTENT]):
+        return rec_value_string(&values[FIELD_CONTENT])
     while rec_next_text(&texts, &text):
         parts.append(json_decode(text.start, text.end))
     return "\n".join(parts)
 
 
 cdef bint rec_has_text(RecFields* fields, bint strings) noexcept nogil:
-    """Return whether there is text other than white space. strings: as for rec_next_text."""
+    """Return whether a spoken record has text other than white space. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice text
@@ -156,7 +166,7 @@ cdef bint rec_has_text(RecFields* fields, bint strings) noexcept nogil:
 
 
 cdef bytes rec_utf8(RecFields* fields, bint strings):
-    """Return what rec_text returns, in UTF-8. strings: as for rec_next_text."""
+    """Return what rec_text returns for a spoken record, in UTF-8. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice first, text

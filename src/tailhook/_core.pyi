@@ -214,8 +214,8 @@ class Record:
 
     @property
     def text(self) -> str:
-        """`message.content`, or the flat `content` of a human, user or assistant record: the string, or its text blocks
-        and bare strings joined by newlines, without those of only white space; "" otherwise.
+        """`message.content`, or the record's own `content`, but for a tool's result: the string, or its text blocks and
+        bare strings joined by newlines, without those of only white space; "" otherwise.
 
         A prompt that a person typed while the agent worked (Claude Code 2.1.222) is an attachment, whose `prompt` is
         the content.

@@ -213,7 +213,7 @@ class Grower:
         usage = {"input_tokens": 7, "output_tokens": 7}
         synthetic = {"model": "<synthetic>", "role": "assistant", "id": self.id("syn_"), "usage": usage}
         synthetic["content"] = [{"type": "text", "text": "No response requested. TODO"}]
-        kind = self.random.randrange(7)
+        kind = self.random.randrange(8)
         if kind == 0:
             file.records.append({"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
         elif kind == 1:
@@ -229,8 +229,26 @@ class Grower:
         elif kind == 5:
             blob = {"role": "assistant", "id": self.id("msg_"), "usage": usage, "content": "TODO"}
             self.add(file, "api-request-blob", message=blob)
+        elif kind == 6:
+            self.queue(file)
         else:
             file.records.append({"type": "summary", "summary": "TODO", "leafUuid": "u"})
+
+    def queue(self, file: Transcript) -> None:
+        """Let texts wait while the agent works: some begin a turn, some reach it, some are taken back."""
+        words = ("Also TODO", "Also TODO", "/mcp", "<task-notification>TODO", " ", None)
+        for _ in range(self.random.randint(1, 6)):
+            step, text = (
+                self.random.choice(("enqueue", "enqueue", "dequeue", "remove", "popAll")),
+                self.random.choice(words),
+            )
+            content = {} if text is None or (step != "enqueue" and self.chance(0.5)) else {"content": text}
+            time = {"timestamp": self.tick()} if self.chance(0.9) else {}
+            one = {"type": "queue-operation", "operation": step, **time, "sessionId": file.session, **content}
+            file.records.append(one)
+        if self.chance(0.2):
+            given = {"type": "queued_command", "prompt": "Also TODO", "commandMode": "prompt"}
+            self.add(file, "attachment", attachment=given)
 
     def sub_agent(self, file: Transcript) -> None:
         """Let a sub-agent respond: in a file of its own, in progress records only, or in both."""

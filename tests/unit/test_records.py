@@ -41,6 +41,8 @@ RECORDS = [
     {"type": "assistant", "content": "flat"},
     {"type": "human", "content": [said("flat"), said("blocks")]},
     {"type": "system", "content": "not spoken"},
+    {"type": "system", "content": "not spoken", "message": {"content": None}},
+    {"type": "queue-operation", "operation": "enqueue", "content": "not spoken"},
     {"type": "summary", "content": [said("not spoken")]},
     {"type": "tool_use", "id": "t2", "name": "Read", "input": {"path": "x"}},
     {"type": "tool_use", "content": "x"},
@@ -252,6 +254,8 @@ def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
         ("<b", True),
         ("<task-notificatio", True),
         ("<task-notification", False),
+        ("<agent-notification>\n<agent-id>", False),
+        ("<bash-notification>\n<shell-id>", False),
         ("<ci-monitor-event>CI check failed", False),
         ("<create-pr-command>\n## Overview", False),
         ("[Request interrupted by user for tool use]", False),
@@ -305,6 +309,15 @@ def test_what_a_person_typed_while_the_agent_worked_is_a_prompt(written, text, o
 def test_an_attachment_that_no_person_typed_is_not_a_message(written):
     record = parse_record(line_of(written))
     assert (record.role, record.text, record.is_prompt, record.has_own_words) == (None, "", False, False)
+
+
+@pytest.mark.parametrize("kind", ["system", "queue-operation", "a-type-of-tomorrow"])
+def test_text_at_the_top_level_of_a_record_is_its_text_but_not_own_words(kind):
+    written = {"type": kind, "content": "Conversation compacted"}
+    oracle.assert_same(parse_record(line_of(written)), written)
+    record = parse_record(line_of(written))
+    assert (record.text, record.role) == ("Conversation compacted", None)
+    assert (record.is_prompt, record.has_own_words) == (False, False)
 
 
 def test_the_last_attachment_and_its_last_type_count():

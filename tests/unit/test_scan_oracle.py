@@ -236,7 +236,7 @@ def test_another_hosts_first_record_names_host_and_session(host):
 NOT_OWN = {
     "a tool's result": record("user", [{"type": "tool_result", "content": "TODO"}]),
     "thinking": record("assistant", [{"type": "thinking", "thinking": "TODO"}]),
-    "a system record": {"type": "system", "content": "TODO"},
+    "a tool's result by itself": {"type": "tool_result", "tool_use_id": "t", "content": "TODO"},
     "a progress record": nested(said("TODO")),
     "an attachment": record("attachment", attachment={"prompt": "TODO"}),
     "a task's notification in the queue": queued("TODO", commandMode="task-notification"),
@@ -251,6 +251,9 @@ ONLY_WITH_ALL_TEXT = {
     "a command's output": typed("\n<local-command-stdout>TODO"),
     "a task's notification": typed("<task-notification>TODO"),
     "a request as a blob": record("api-request-blob", "TODO"),
+    "a system record": {"type": "system", "subtype": "local_command", "content": "TODO"},
+    "a system record of a flat transcript": {"type": "system", "content": ["TODO"]},
+    "what waits for the agent": {"type": "queue-operation", "operation": "enqueue", "content": "TODO"},
 }
 
 

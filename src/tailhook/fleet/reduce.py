@@ -6,7 +6,7 @@ The rows do not depend on the order in which tasks end: records are ordered by t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import chain, compress, groupby
@@ -148,6 +148,7 @@ class SessionLines(NamedTuple):
     tool_ids: list[list[str]]
     unnamed_uses: list[int]
     progress_agents: list[list[str]]
+    queued: list[str | None]  # a text, a newline, and what the line does to the queue in which it waits: see QueueStep
 
     def cut(self, start: int, end: int) -> SessionLines:
         """Return the lines from `start` up to `end`, without it."""
@@ -195,6 +196,69 @@ class SessionRow(NamedTuple):
     broken_lines: int
 
 
+class QueueStep(NamedTuple):
+    """What a line does to the queue of texts that wait while the agent works.
+
+    kind: "typed", "command" or "notice" puts a person's text, a slash command or a message of the host into it;
+        "dequeue", "remove" and "popAll" take one from it; "given" is the attachment that a text became.
+    text: its hash, None without a text.
+    """
+
+    path: str
+    offset: int
+    kind: str
+    text: int | None
+    time: datetime | None
+
+
+class WaitingTexts:
+    """The texts that wait in the queue of one file."""
+
+    def __init__(self) -> None:
+        self.persons: deque[QueueStep] = deque()
+        self.notices: deque[QueueStep] = deque()
+        self.by_text: dict[int, deque[QueueStep]] = defaultdict(deque)
+        self.taken: set[int] = set()  # offsets of those that may still stand in one of the above
+
+    def put(self, step: QueueStep) -> None:
+        """Add a text."""
+        (self.notices if step.kind == "notice" else self.persons).append(step)
+        if step.text is not None:
+            self.by_text[step.text].append(step)
+
+    def take(self, text: int | None) -> QueueStep | None:
+        """Take the oldest one with this text. None stands for any text: a person's go before the host's."""
+        for steps in (self.persons, self.notices) if text is None else (self.by_text[text],):
+            while steps:
+                step = steps.popleft()
+                if step.offset not in self.taken:
+                    self.taken.add(step.offset)
+                    return step
+        return None
+
+
+def queued_prompts(steps: Iterable[QueueStep]) -> Iterator[object]:
+    """Yield by what each prompt is known that stands only in the queue: the agent got it between two steps.
+
+    Claude Code writes a `remove` then. A `dequeue` begins a turn, with a record of its own; a `popAll` gives the text
+    back to the person. Newer versions write an attachment beside the `remove`.
+    """
+    for path, of_file in groupby(sorted(steps, key=attrgetter("path", "offset")), key=attrgetter("path")):
+        waiting = WaitingTexts()
+        removed: list[QueueStep] = []
+        given: set[int | None] = set()
+        for step in of_file:
+            if step.kind in ("typed", "command", "notice"):
+                waiting.put(step)
+            elif step.kind == "given":
+                given.add(step.text)
+            elif (found := waiting.take(step.text)) is not None and (step.kind, found.kind) == ("remove", "typed"):
+                removed.append(found)
+        for step in removed:
+            if step.text not in given:
+                yield (path, step.offset) if step.time is None else (step.time, step.text)
+
+
 class SessionTotals:
     """What is kept of the lines of one session."""
 
@@ -211,6 +275,7 @@ class SessionTotals:
         self.tool_ids: set[str] = set()
         self.unnamed_uses = 0
         self.agents: set[str] = set()
+        self.queue: list[QueueStep] = []
         self.bytes = 0
         self.broken_lines = 0
 
@@ -253,6 +318,11 @@ class SessionTotals:
         self.tool_ids.update(chain.from_iterable(lines.tool_ids))
         self.unnamed_uses += sum(lines.unnamed_uses)
         self.agents.update(filter(None, lines.agent_id), filter(None, chain.from_iterable(lines.progress_agents)))
+        if any(lines.queued):
+            for offset, time, queued in zip(lines.offset, lines.timestamp, lines.queued, strict=True):
+                if queued is not None:
+                    text, _, kind = queued.rpartition("\n")
+                    self.queue.append(QueueStep(path, offset, kind, hash(text) if text else None, time))
 
     def count_messages(self) -> int:
         """Return how many messages there are: those of a message id are one if one of its records has no request id."""
@@ -320,6 +390,7 @@ def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseT
         used[response.session_id].add(response)
     for session_id, total in sorted(totals.items()):
         own = used[session_id]
+        queued = len(set(queued_prompts(total.queue)))
         total.agents.update(own.agents)
         first = {name: value for name, (_, value) in total.first.items()}
         last = {name: value for name, (_, value) in total.last.items()}
@@ -335,8 +406,8 @@ def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseT
             host_version=last.get("host_version"),
             start=start,
             end=end,
-            prompts=len(total.prompts),
-            messages=total.count_messages(),
+            prompts=len(total.prompts) + queued,
+            messages=total.count_messages() + queued,
             tool_calls=len(total.tool_ids) + total.unnamed_uses,
             input_tokens=min(own.input_tokens, MAX_INT64),
             output_tokens=min(own.output_tokens, MAX_INT64),

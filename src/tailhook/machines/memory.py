@@ -29,6 +29,7 @@ NOT_WORDS = (
     b"<command-",
     b"<local-command-",
     b"<task-notification",
+    b"<agent-notification",
     b"<bash-",
     b"<system-reminder",
     b"<user-memory-input",

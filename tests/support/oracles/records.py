@@ -56,14 +56,25 @@ def content(record):
     return record.get("content") if record.get("type") in ("human", "user", "assistant") else None
 
 
+def words(record):
+    """Return what has the text of a record: its content, or its own `content` if it is not a message.
+
+    Claude Code 2.1.80 writes {"type": "system", "content": TEXT} and {"type": "queue-operation", "content": TEXT}.
+    """
+    message = record.get("message")
+    if is_queued_prompt(record) or (isinstance(message, dict) and "content" in message):
+        return content(record)
+    return None if record.get("type") == "tool_result" else record.get("content")
+
+
 def text(record, strings=True):
     """Return the text of a record.  strings: the strings in a list of blocks belong to it."""
-    return "\n".join(texts(record, strings)) if not isinstance(content(record), str) else content(record)
+    return "\n".join(texts(record, strings)) if not isinstance(words(record), str) else words(record)
 
 
 def texts(record, strings=True):
     """Return the texts of a record that are not blank."""
-    whole = content(record)
+    whole = words(record)
     blocks = [whole] if isinstance(whole, str) else whole if isinstance(whole, list) else []
     found = [block.get("text") if is_block(block, "text") else block for block in blocks]
     if not strings and isinstance(whole, list):
@@ -148,6 +159,7 @@ HOST_WRITTEN = (
     "<command-",
     "<local-command-",
     "<task-notification",
+    "<agent-notification",
     "<bash-",
     "<system-reminder",
     "<user-memory-input",

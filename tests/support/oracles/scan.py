@@ -469,6 +469,7 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
 
     times = [line.record.timestamp for line in ordered if line.record.timestamp is not None]
     prompts = {known_by(line) for line in ordered if line.record.is_prompt}
+    queued = queued_prompts(lines)
     talk = [line for line in ordered if line.record.has_own_words and not line.record.is_sidechain]
     unnamed = {line.record.message_id for line in talk if not line.record.request_id}
 
@@ -495,8 +496,8 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
         host_version=pick("host_version", last=True),
         start=min(times, default=None),
         end=max(times, default=None),
-        prompts=len(prompts),
-        messages=len({message_of(line) for line in talk}),
+        prompts=len(prompts) + len(queued),
+        messages=len({message_of(line) for line in talk}) + len(queued),
         tool_calls=len(uses),
         errors=len({known_by(line) for line in ordered if line.record.is_error}),
         sub_agents=len(agents - {None, ""}),
@@ -504,6 +505,32 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
         broken_lines=sum(line.is_broken for line in lines),
         **{name: min(sum(one[name] or 0 for one in responses), MAX_INT64) for name in TOKENS},
     )
+
+
+def queued_prompts(lines: list[Line]) -> set[Any]:
+    """Return the prompts that only the queue has, by time and text: what a `remove` takes, without an attachment.
+
+    What is taken without a text is the oldest one of a person, otherwise the oldest one; with a text, the oldest one
+    with this text. Of a file in which an attachment has the same text, none counts.
+    """
+    found = set()
+    for path in {line.path for line in lines}:
+        steps = [line for line in lines if line.path == path and line.record and line.record.queue_step]
+        given = {line.record.text for line in steps if line.record.queue_step == "given"}
+        waiting: list[Line] = []
+        for line in sorted(steps, key=lambda line: line.offset):
+            if line.record.queue_step == "enqueue":
+                waiting.append(line)
+            elif line.record.queue_step != "given":
+                fitting = [one for one in waiting if one.record.text == line.record.text]
+                if not line.record.text:
+                    fitting = [one for one in waiting if one.record.is_queued_by_person] or waiting
+                for one in fitting[:1]:
+                    waiting.remove(one)
+                    is_prompt = one.record.is_queued_prompt and one.record.text not in given
+                    if line.record.queue_step == "remove" and is_prompt:
+                        found.add((one.record.timestamp or (path, one.offset), one.record.text))
+    return found
 
 
 def rank_of_path(session_id: str, line: Line) -> int:

@@ -82,6 +82,10 @@ class Record:
     is_host_made: bool = False
     """It is meta, an API error or a compact summary."""
     is_error: bool = False
+    queue_step: str | None = None
+    is_queued_by_person: bool = False
+    is_queued_prompt: bool = False
+    """It is a text of a person that may be a prompt, if the agent gets it."""
     text: str = ""
     tool_uses: list[ToolUse] = field(default_factory=list)
     tool_results: list[ToolResult] = field(default_factory=list)
