@@ -363,9 +363,36 @@ def test_a_gemini_message_in_a_set_record_counts_once_in_every_table_however_the
     ]
 
 
-@pytest.mark.parametrize("text", ["<recommended_plugins>\nx", " <user_action>\n<context>User initiated a review"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<recommended_plugins>\nx",
+        " <user_action>\n<context>User initiated a review",
+        '<codex_internal_context source="goal">\nx',
+        "<goal_context>\nx",
+        "<external_editor>x</external_editor>",
+        "Warning: The maximum number of unified exec processes you can keep open is 60",
+        "Warning: apply_patch was requested via exec_command. Use the apply_patch tool instead of exec_command.",
+        "Warning: Your account was flagged for potentially high-risk cyber activity",
+    ],
+)
 def test_what_codex_writes_in_a_persons_name_is_not_a_prompt(text):
     with opened(
         CODEX_META, codex_text("user", "input_text", text), codex_text("user", "input_text", "Do the work.")
     ) as session:
         assert [record.text for record in session if record.is_prompt] == ["Do the work."]
+
+
+@pytest.mark.parametrize(
+    "source", [{"subagent": {"thread_spawn": {"parent_thread_id": "p"}}}, {"subagent": {"other": "guardian"}}]
+)
+def test_what_a_sub_agent_of_codex_is_asked_is_not_a_prompt_of_a_person(source):
+    meta = {**CODEX_META, "payload": {**CODEX_META["payload"], "source": source}}
+    asked = codex_text("user", "input_text", "Review the work.")
+    with opened(meta, asked) as session:
+        records = [record for record in session if record.role == "user"]
+        assert [(record.text, record.is_prompt, record.has_own_words) for record in records] == [
+            ("Review the work.", False, True)
+        ]
+    with opened(CODEX_META, asked) as session:
+        assert [record.is_prompt for record in session if record.role == "user"] == [True]

@@ -24,6 +24,7 @@ def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
             "project": short_string(payload.get("cwd")),
             "git_branch": short_string(git.get("branch")),
             "host_version": short_string(payload.get("cli_version")),
+            "sub_agent": "yes" if mapping(payload.get("source")).get("subagent") else None,
         }
     if "sessionId" in record and "projectHash" in record:
         return "gemini", {"session_id": short_string(record["sessionId"])}

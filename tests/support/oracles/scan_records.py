@@ -57,7 +57,9 @@ HOST_WORDS = {
     ),
     "codex": re.compile(
         r"\s*(?:<(?:environment_context|user_instructions|turn_aborted|hook_prompt|subagent_notification"
-        r"|user_shell_command|skill>|recommended_plugins|user_action)|# AGENTS\.md instructions)",
+        r"|user_shell_command|skill>|recommended_plugins|user_action|codex_internal_context|goal_context>|external_)"
+        r"|# AGENTS\.md instructions|Warning: (?:The maximum number of unified exec processes"
+        r"|apply_patch was requested via |Your account was flagged for potentially))",
         re.IGNORECASE,
     ),
     "gemini": re.compile(r"\s*<session_context", re.IGNORECASE),
@@ -102,7 +104,9 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
     record.has_own_words = has_own_words(record, head.host)
     is_persons = record.role in ("user", "human") and not record.is_sidechain and not record.tool_results
     is_button = "planContent" in whole and head.host == "claude-code"
-    record.is_prompt = record.has_own_words and is_persons and is_of_person(whole) and not is_button
+    is_asked_by_agent = head.host == "codex" and head.others.get("sub_agent") is not None
+    is_persons = is_persons and is_of_person(whole) and not is_asked_by_agent
+    record.is_prompt = record.has_own_words and is_persons and not is_button
     if head.host == "claude-code":
         record.queue_step, record.is_queued_by_person, record.is_queued_prompt = read_queue_step(record, whole)
     return record, is_broken

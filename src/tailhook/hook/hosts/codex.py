@@ -16,6 +16,9 @@ WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = b'"user"', b'_call"'
+# What Codex itself does not take for a person's message, and so writes no `user_message` event for (codex-rs/core/src/
+# context/contextual_user_message.rs, 0.169.0; the warnings are those of older versions). The events would show the
+# same, but stand behind their message, and a rollout in the paginated history mode has none.
 HOST_WRITTEN = (
     b"<environment_context",
     b"<user_instructions",
@@ -26,7 +29,13 @@ HOST_WRITTEN = (
     b"<skill>",
     b"<recommended_plugins",
     b"<user_action",
+    b"<codex_internal_context",
+    b"<goal_context>",
+    b"<external_",
     b"# agents.md instructions",
+    b"warning: the maximum number of unified exec processes",
+    b"warning: apply_patch was requested via ",
+    b"warning: your account was flagged for potentially",
 )
 # The last ones are those of token_count, token_usage_record and `compacted`.
 CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_', b'"latest_token_usage_record"'
@@ -143,6 +152,7 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
     """Return what a session_meta sets. One that is not the first is that of a thread from which lines are repeated."""
     source = facts.get("source")
+    is_sub_agent = "yes" if isinstance(source, dict) and source.get("subagent") else ""
     for name in ("subagent", "thread_spawn"):
         source = source.get(name) if isinstance(source, dict) else None
     spawned = source.get("parent_thread_id") if isinstance(source, dict) else None
@@ -162,6 +172,7 @@ def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
         **found,
         "sessionId": session if isinstance(session, str) and session else facts.get("id"),
         "thread": thread,
+        "is_sub_agent": is_sub_agent,
         "cwd": facts.get("cwd"),
         "version": facts.get("cli_version"),
         "gitBranch": git.get("branch") if isinstance(git, dict) else None,
@@ -245,7 +256,10 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     kind = item.get("type")
     said = read_record(record)
     if said is not None and kind == "message":
-        return {"type": item["role"], "message": {"id": item.get("id"), "role": item["role"], "content": said[1]}}
+        # A person does not type what a sub-agent is asked.
+        origin = {"origin": {"kind": "agent"}} if context.get("is_sub_agent") and item["role"] == "user" else {}
+        message = {"id": item.get("id"), "role": item["role"], "content": said[1]}
+        return {"type": item["role"], "message": message, **origin}
     if said is not None:
         use = {"type": "tool_use", "id": item.get("call_id"), "name": said[2][0], "input": _tool_input(item)}
         return {"type": "assistant", "message": {"id": item.get("id"), "role": "assistant", "content": [use]}}
