@@ -149,7 +149,7 @@ PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py poo
 ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py portable_c.py bench_rounds.py)
 # Tests of servers, which only the newest interpreter repeats.
 WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_scan_objects.py
-interpreters: ## unit tests on each CPython at hand from 3.10 up, more on the oldest and the newest; BUT=3.11 without that, ONLY=3.11
+interpreters: ## unit tests on each CPython at hand from 3.11 up, more on the oldest and the newest; BUT=3.11 without that, ONLY=3.11
 	@set -e; found=$$(ONLY=$(ONLY) .ci/interpreters $(BUT)); set -- $$found; number=0; \
 	core="tests/property tests/corpora tests/fuzz"; for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
@@ -169,7 +169,7 @@ lint: $(VENV)/built $(VENV)/dev ## the linters and type checkers
 	$(BIN)/ruff format --check .
 	PATH=$(CURDIR)/$(BIN):$$PATH cython-lint ext
 	$(BIN)/mypy
-	$(BIN)/mypy --platform darwin --python-version 3.10  # names that are only on Linux, or only in a newer Python
+	$(BIN)/mypy --platform darwin --python-version 3.11  # names that are only on Linux, or only in a newer Python
 	$(BIN)/pyright
 	$(BIN)/lint-imports
 

@@ -11,7 +11,7 @@ import re
 import sys
 import time
 from collections.abc import AsyncGenerator, Callable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
 
-NOW = datetime(2026, 3, 2, 14, 30, tzinfo=timezone.utc).timestamp()
+NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC).timestamp()
 WIDTH, HEIGHT = 104, 20
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture needs nothing from elsewhere
 

@@ -4,11 +4,11 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-BEGIN = datetime(2026, 3, 2, 9, 4, tzinfo=timezone.utc)
+BEGIN = datetime(2026, 3, 2, 9, 4, tzinfo=UTC)
 MODEL = "claude-sonnet-4-5"
 PROMPTS = (
     "The coupon test fails on CI. Please find out why, and make it pass.",

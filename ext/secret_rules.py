@@ -15,6 +15,8 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
+from re import _constants as sre
+from re import _parser as parser
 
 RELEASE = "credsweeper==1.19.5"
 TARGET = Path(__file__).parents[1] / "src" / "tailhook" / "machines" / "secret_rules.py"
@@ -50,13 +52,6 @@ def download(folder: Path) -> tuple[list[dict], str]:
 
 
 # ---- from a regular expression to its beginnings --------------------------------
-
-try:
-    from re import _constants as sre
-    from re import _parser as parser
-except ImportError:  # before 3.11
-    import sre_constants as sre
-    import sre_parse as parser
 
 
 def prefixes(rules: list[dict]) -> dict[str, tuple[int, str]]:

@@ -1,11 +1,11 @@
 """The parts of a record that the hooks never ask for: the core makes them when a program does."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from tailhook._core import parse_record
 
-EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Usage(NamedTuple):

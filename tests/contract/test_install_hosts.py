@@ -1,7 +1,6 @@
 """`tailhook install --host NAME`, as processes on the hooks files of other hosts than Claude Code."""
 
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -180,7 +179,6 @@ def test_a_host_by_another_name_is_a_usage_error_that_names_the_right_one(projec
     assert "The hosts are: claude-code, codex, gemini, cursor, copilot" in done.stderr
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="this Python cannot read TOML")
 @pytest.mark.parametrize(
     ("text", "runs"),
     [

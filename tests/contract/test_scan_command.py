@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from support.library_sample import asked, said, text, write_records
@@ -217,7 +217,7 @@ def test_the_rows_do_not_depend_on_the_workers(scan, workers):
 
 
 def test_a_file_that_was_last_modified_a_day_before_the_time_asked_for_is_not_opened(folder):
-    since = datetime(2026, 11, 1, tzinfo=timezone.utc)
+    since = datetime(2026, 11, 1, tzinfo=UTC)
     (folder / "s-3.jsonl.gz").write_bytes(b"\x1f\x8b it would be a problem")
     for before, older_files in ((86_400 - 1, 0), (86_400 + 1, 1)):
         os.utime(folder / "s-3.jsonl.gz", (since.timestamp() - before,) * 2)
@@ -232,5 +232,5 @@ def test_a_file_with_a_time_that_was_made_up_is_opened(folder):
     for made_up in (0, 315_532_800):
         for path in folder.rglob("*.jsonl"):
             os.utime(path, (made_up, made_up))
-        scan = library.scan(folder, "records", since=datetime(2026, 1, 1, tzinfo=timezone.utc))
+        scan = library.scan(folder, "records", since=datetime(2026, 1, 1, tzinfo=UTC))
         assert (len(list(scan.rows())) > 0, scan.report.older_files) == (True, 0)

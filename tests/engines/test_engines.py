@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -435,5 +435,5 @@ def test_an_empty_source_has_no_rows_and_the_columns_of_its_table(tmp_path, clus
 
 
 def test_times_are_those_of_the_rows(folder):
-    one = question(folder, "usage", since=datetime(2026, 11, 1, 12, 1, tzinfo=timezone.utc))
+    one = question(folder, "usage", since=datetime(2026, 11, 1, 12, 1, tzinfo=UTC))
     assert sorted_rows(one, one.to_daft().to_pylist()) == local_rows(one)

@@ -86,7 +86,7 @@ def iso_time(data):
         return
     if ours is not None and "," not in text and not re.search(r"T\d\d(:?\d\d)?\.|24", text):
         if theirs.tzinfo is None:
-            theirs = theirs.replace(tzinfo=datetime.timezone.utc)
+            theirs = theirs.replace(tzinfo=datetime.UTC)
         assert abs(theirs.timestamp() - ours) < 1e-3
 
 

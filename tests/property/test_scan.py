@@ -5,7 +5,7 @@ import json
 import os
 import time
 from contextlib import nullcontext
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from random import Random
@@ -39,11 +39,9 @@ PATTERNS = {
     "umlaut": "ü",
     "slash": "/loop",
 }
-NOON = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
+NOON = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 TABLES = pytest.mark.parametrize("table", COLUMNS)
-TIMES = st.sampled_from(
-    [None, *(datetime(2026, 11, 1, 12, minute, 30, tzinfo=timezone.utc) for minute in range(0, 5, 2))]
-)
+TIMES = st.sampled_from([None, *(datetime(2026, 11, 1, 12, minute, 30, tzinfo=UTC) for minute in range(0, 5, 2))])
 
 
 @st.composite

@@ -5,7 +5,7 @@ import os
 import signal
 import sys
 from contextlib import contextmanager
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 import tailhook
@@ -23,7 +23,7 @@ def question(sources, table, **options):
 
 def plain(value):
     """Return a value as JSON has it, the same from every engine."""
-    return value.astimezone(timezone.utc).isoformat() if isinstance(value, datetime) else value
+    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
 
 def sorted_rows(asked, dicts):

@@ -1,7 +1,7 @@
 """Write transcripts of Claude Code whose records have given times."""
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from support.host import assistant
 
@@ -13,7 +13,7 @@ def write(path, *records):
 
 def stamp(at):
     """Return Unix seconds in the form of a record's timestamp."""
-    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
 def record(kind, text, at, **fields):

@@ -10,13 +10,13 @@ import copy
 import json
 import re
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
 
-START = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
+START = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 VERSIONS = ("1.0.117", "2.0.5", "2.0.76", "2.1.12", "2.1.41", "2.1.81", "2.1.178", "2.1.222", "2.1.329")
 MODELS = ("claude-opus-4-8", "claude-sonnet-5", "claude-haiku-4-5-20251001")
 PROJECTS = ("/home/me/src/app", "/home/me/src/app/web", "/home/me/src/apple", "C:\\src\\app")

@@ -1,12 +1,12 @@
 """A small history of a host, with its bill: what all builders of histories share."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from json import dumps
 from typing import NamedTuple
 
 from support.oracles.host_usage import Response
 
-EPOCH = datetime(2026, 8, 15, 10, tzinfo=timezone.utc)
+EPOCH = datetime(2026, 8, 15, 10, tzinfo=UTC)
 
 
 class History(NamedTuple):

@@ -1,11 +1,11 @@
 """Records of Claude Code that tests write by hand, and what the scan's oracle gives for them."""
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from support.oracles.scan import Question, rows
 
-NOON = datetime(2026, 11, 1, 12, 0, tzinfo=timezone.utc)
+NOON = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 
 
 def at(seconds=0):

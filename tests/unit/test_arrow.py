@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from contextlib import suppress
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,12 +23,12 @@ pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
 
 NAMES = ("path", "uuid", "offset", "timestamp", "is_meta", "tools")
-TIME = datetime(2026, 11, 1, 12, 30, 0, 123456, tzinfo=timezone.utc)
+TIME = datetime(2026, 11, 1, 12, 30, 0, 123456, tzinfo=UTC)
 ROWS = [
     ("a.jsonl", "u-1", 0, TIME, True, ["Bash", ""]),
     (None, None, None, None, None, None),
-    ("b.jsonl", "", -(2**63), datetime.min.replace(tzinfo=timezone.utc), False, []),
-    ("a.jsonl", "ü\U0001f600", 2**63 - 1, datetime.max.replace(tzinfo=timezone.utc), None, ["Read"]),
+    ("b.jsonl", "", -(2**63), datetime.min.replace(tzinfo=UTC), False, []),
+    ("a.jsonl", "ü\U0001f600", 2**63 - 1, datetime.max.replace(tzinfo=UTC), None, ["Read"]),
 ]
 TYPES = ("dictionary<values=string, indices=int32, ordered=0>", "string", "int64", "timestamp[us, tz=UTC]", "bool")
 EDGES = [(1, 1), (2, 28), (3, 1), (7, 31), (12, 31)]
@@ -137,7 +137,7 @@ def test_times_can_be_texts_that_are_all_as_long():
 def test_a_time_comes_back_as_it_was_on_any_day():
     ends = [datetime.min, datetime.max]
     days = [datetime(year, month, day) for year in (4, 100, 1600, 1899, 1970, 2000, 2024, 2100) for month, day in EDGES]
-    times = [time.replace(tzinfo=timezone.utc) for time in ends + days]
+    times = [time.replace(tzinfo=UTC) for time in ends + days]
     batch = make_batch("records", ("timestamp",), [(time,) for time in times])
     assert batch.columns() == [times]
     microseconds = [(time - EPOCH) // timedelta(microseconds=1) for time in times]

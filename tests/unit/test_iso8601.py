@@ -7,7 +7,7 @@ import pytest
 from tailhook._core import iso_time, unix_time
 
 DAY = datetime.timedelta(days=1)
-UTC = datetime.timezone.utc
+UTC = datetime.UTC
 
 
 @pytest.mark.parametrize(

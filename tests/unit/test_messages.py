@@ -2,7 +2,7 @@
 
 import io
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from support.corpora import transcript_paths
@@ -58,8 +58,8 @@ def test_the_records_of_a_message_are_one_message_although_others_are_between_th
     ]
     first = found[1]
     assert [tool.input["command"] for tool in first.tools] == ["t1"]
-    assert first.start == datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
-    assert first.end == datetime(2026, 1, 2, 3, 4, 9, tzinfo=timezone.utc)
+    assert first.start == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert first.end == datetime(2026, 1, 2, 3, 4, 9, tzinfo=UTC)
     assert first.usage == Usage(3, 40, 0, 0)
     assert (first.model, len(first.records)) == ("m-1", 4)
     assert (found[3].start, found[3].end, found[3].usage) == (None, None, None)

@@ -1,7 +1,7 @@
 """The records in the lines of a transcript."""
 
 import json
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from support.oracles import records as oracle
@@ -200,7 +200,7 @@ def test_a_record_has_its_session_its_place_and_what_it_cost():
     assert (record.session_id, record.agent_id, record.parent_uuid, record.request_id) == ("s", "a", "p", "req")
     assert (record.cwd, record.git_branch, record.host_version, record.model) == ("/p", "main", "2.1.329", "m-1")
     assert record.usage == Usage(input=3, output=40, cache_read=0, cache_creation=0)
-    assert record.time == datetime(2026, 1, 2, 2, 4, 5, 678901, tzinfo=timezone.utc)
+    assert record.time == datetime(2026, 1, 2, 2, 4, 5, 678901, tzinfo=UTC)
     assert record.time.utcoffset().total_seconds() == 0
 
 

@@ -2,7 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 import pytest
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tailhook._core import ResponseCounter, make_batch
 from tailhook.fleet.reduce import USAGE_HALF
 
-START = datetime(2026, 1, 1, tzinfo=timezone.utc)
-NEVER = datetime.min.replace(tzinfo=timezone.utc)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+NEVER = datetime.min.replace(tzinfo=UTC)
 PATH, OFFSET, SESSION, TIME, MESSAGE, REQUEST, UUID, OUTPUT = map(
     USAGE_HALF.index,
     ("path", "offset", "session_id", "timestamp", "message_id", "request_id", "uuid", "output_tokens"),

@@ -3,7 +3,7 @@
 import gzip
 import re
 import tempfile
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -297,7 +297,7 @@ def test_a_task_that_is_stopped_does_not_read_its_object_to_the_end(data, monkey
 
 
 def test_an_object_that_was_last_modified_a_day_before_the_time_asked_for_is_not_fetched():
-    written = datetime(2026, 11, 22, 8, tzinfo=timezone.utc)  # as the server reports all objects
+    written = datetime(2026, 11, 22, 8, tzinfo=UTC)  # as the server reports all objects
     with bucket({"a.jsonl": LINE, "b.jsonl": LINE}):
         for hours, older_files in ((24, 0), (25, 2)):
             scan = tailhook.scan("s3://bucket/", "records", since=written + timedelta(hours=hours))

@@ -7,7 +7,7 @@ import json
 import os
 import struct
 from contextlib import ExitStack
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import orjson
 import pytest
@@ -319,7 +319,7 @@ def test_a_null_in_the_only_column_of_csv_is_not_an_empty_line():
 
 
 def test_a_time_has_its_microseconds():
-    times = [datetime(2026, 11, 22, 9, 0, 0, microsecond, timezone.utc) for microsecond in (123456, 0)]
+    times = [datetime(2026, 11, 22, 9, 0, 0, microsecond, UTC) for microsecond in (123456, 0)]
     batch = make_batch("records", ("timestamp",), [(time,) for time in times])
     written = ["2026-11-22T09:00:00.123456Z", "2026-11-22T09:00:00.000000Z"]
     for write in (write_jsonl, write_csv):

@@ -4,7 +4,7 @@ import copy
 import inspect
 import json
 import pickle
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from multiprocessing import get_context
 from pathlib import Path
 from typing import get_args
@@ -20,7 +20,7 @@ from tailhook.fleet.answer import Conditions
 from tailhook.fleet.columns import TABLE_COLUMNS, Table
 from tailhook.fleet.engines import Comparison, make_reader, narrow, plan_scan
 
-START = datetime(2026, 11, 1, tzinfo=timezone.utc)
+START = datetime(2026, 11, 1, tzinfo=UTC)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
 
 
@@ -260,7 +260,7 @@ def test_a_comparison_of_an_engine_with_no_value_is_left_to_the_engine(column):
 @pytest.mark.parametrize("until", [None, START])
 def test_a_comparison_with_the_last_time_that_there_is_narrows_nothing(operator, until):
     question = tailhook.scan([], "records", until=until)._question
-    last = datetime.max.replace(tzinfo=timezone.utc)
+    last = datetime.max.replace(tzinfo=UTC)
     assert narrow(question, None, [Comparison("timestamp", operator, (START, last))]).conditions.until == until
 
 

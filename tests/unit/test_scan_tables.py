@@ -1,7 +1,7 @@
 """The tables that a scan draws for a person."""
 
 import time
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 import pytest
 from support.library_sample import write_sample
@@ -18,7 +18,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-TIME = datetime(2026, 11, 22, 9, tzinfo=timezone.utc)
+TIME = datetime(2026, 11, 22, 9, tzinfo=UTC)
 
 
 def drawn(names, values, look, context=None, shown=None, table="matches"):
@@ -46,7 +46,7 @@ def test_values_are_shown_as_a_person_reads_them(monkeypatch):
 
 @pytest.mark.parametrize("zone", ["XXX+10", "XXX-10"])
 def test_a_time_at_the_edge_of_the_calendar_is_shown_in_utc(monkeypatch, zone):
-    times = [datetime(1, 1, 1, tzinfo=timezone.utc), datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone.utc)]
+    times = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)]
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     shown = {text_of(one) for one in times}

@@ -2,14 +2,14 @@
 
 import argparse
 import time
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from tailhook.cli.times import FORMS, UNITS, resolve_time, time_argument
 from tailhook.fleet.totals import TimeNames
 
-UTC = timezone.utc
+UTC = UTC
 NOW = datetime(2026, 11, 22, 1, 30, tzinfo=UTC)
 
 

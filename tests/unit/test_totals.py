@@ -1,7 +1,7 @@
 """Usage that is added up, and what it costs."""
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -14,7 +14,7 @@ from tailhook.fleet.prices import HOUR_RATE, MAX_PRICE, PriceError, PriceList, T
 from tailhook.fleet.totals import add_up, total_columns, week_of
 from tailhook.terminal import count_cells
 
-UTC = timezone.utc
+UTC = UTC
 STEPS = [timedelta(0), timedelta(minutes=4, seconds=59, microseconds=999_999)]
 NAMES = ("session_id", "agent_id", "project", "model", "timestamp", *TOKEN_COLUMNS)
 CHEAP = {"input_cost_per_token": 1e-06, "output_cost_per_token": 2e-06}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,7 @@ def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[s
             "processors": os.cpu_count(),
         },
         "load": list(os.getloadavg()),
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "rows": [row_of(subject, limits, verdicts) for subject in subjects],
     }
 

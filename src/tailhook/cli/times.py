@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 
 from tailhook._core import unix_time
 from tailhook.fleet.local_time import from_local
@@ -18,7 +18,7 @@ FORMS = "2026-11-01, 2026-11-01T09:30, 90s, 30m (minutes), 12h, 7d, 2w, today or
 def time_argument(word: str) -> datetime:
     """Parse an argument as a time, counted from now. Raises ArgumentTypeError."""
     try:
-        found = resolve_time(word, datetime.now(timezone.utc))
+        found = resolve_time(word, datetime.now(UTC))
     except OverflowError:
         raise argparse.ArgumentTypeError(f"{word!r} is not in the years 1 to 9999") from None
     if found is None:
@@ -36,7 +36,7 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
 
     Raises OverflowError for another time that is not in these years.
 
-    >>> now = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+    >>> now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     >>> print(resolve_time("2026-11-01T09:30+01:00", now), resolve_time("36h", now))
     2026-11-01 08:30:00+00:00 2026-11-21 00:00:00+00:00
     """

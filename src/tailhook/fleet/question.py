@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import timezone
+from datetime import UTC
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ScanProgram
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     def described(self) -> dict[str, Any]:
         """Return the question as a value for JSON. It differs for two questions that can have different rows."""
         since, until = (
-            None if time is None else time.astimezone(timezone.utc).isoformat()
+            None if time is None else time.astimezone(UTC).isoformat()
             for time in (self.conditions.since, self.conditions.until)
         )
         return {

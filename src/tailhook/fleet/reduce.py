@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from itertools import chain, compress, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook.fleet.columns import PRICE_COLUMNS
 
-NEVER = datetime.min.replace(tzinfo=timezone.utc)  # stands for a missing time, which comes before all others
+NEVER = datetime.min.replace(tzinfo=UTC)  # stands for a missing time, which comes before all others
 NONE = (NEVER, 0, "")
 MAX_INT64 = (1 << 63) - 1  # of a column of whole numbers
 Place = tuple[datetime, str, int]  # of a record: its time, path and offset

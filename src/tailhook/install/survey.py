@@ -5,7 +5,6 @@ Reads hooks files and changes nothing. The commands that start a loop use it too
 
 import json
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -213,9 +212,7 @@ def find_managed_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
 
 
 def find_disabled_feature(file: HooksFile) -> Iterator[Obstacle]:
-    """Yield an obstacle if the host's configuration in TOML switches all hooks off. Python 3.10 cannot read it."""
-    if sys.version_info < (3, 11):
-        return
+    """Yield an obstacle if the host's configuration in TOML switches all hooks off."""
     path = str(file.user_folder / file.features)
     if not file.features:
         return
@@ -223,7 +220,7 @@ def find_disabled_feature(file: HooksFile) -> Iterator[Obstacle]:
         text = read_file(path)
         if not any(name.encode() in text for name in file.feature_names):
             return
-        import tomllib  # type: ignore[import-not-found,unused-ignore]  # takes longer than all the rest
+        import tomllib  # takes longer than all the rest
 
         features = tomllib.loads(text.decode("utf-8")).get("features")
     except (OSError, ValueError):  # the host reports this itself

@@ -16,8 +16,6 @@ from tailhook.plates.db import Database
 from tailhook.plates.tables import NewerDatabaseError, Plate, known_versions, migrate, open_engine, stored_version
 
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
-# The messages of these codes, for Python 3.10, which does not report codes.
-MESSAGES = ("database disk image is malformed", "file is not a database")
 ASIDE = ".corrupt-"  # followed by the time, in the name of a renamed database
 COMPANIONS = ("-wal", "-shm")  # suffixes of the files that SQLite keeps beside a database
 
@@ -103,8 +101,8 @@ def is_corrupt(error: BaseException) -> bool:
     origin = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(origin, sqlite3.DatabaseError):
         return False
-    code: int | None = getattr(origin, "sqlite_errorcode", None)
-    return str(origin) in MESSAGES if code is None else code & 0xFF in (CORRUPT, NOT_A_DATABASE)
+    code: int = getattr(origin, "sqlite_errorcode", 0)  # the module's own errors have none
+    return code & 0xFF in (CORRUPT, NOT_A_DATABASE)
 
 
 def set_aside(url: str) -> Path:

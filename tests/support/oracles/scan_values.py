@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 MAX_TOKENS = 2**63 - 1
 MAX_NAME_BYTES = 4096
-MIN_TIME = datetime.min.replace(tzinfo=timezone.utc)
+MIN_TIME = datetime.min.replace(tzinfo=UTC)
 
 
 def whole_number(digits: str) -> int | float:
@@ -88,7 +88,7 @@ def parse_time(value: Any) -> datetime | None:
             if hours > 23 or minutes > 59:
                 return None
             offset = timedelta(hours=hours, minutes=minutes) * (-1 if zone[0] == "-" else 1)
-        return datetime(day.year, day.month, day.day, tzinfo=timezone.utc) + clock - offset
+        return datetime(day.year, day.month, day.day, tzinfo=UTC) + clock - offset
     except (ValueError, OverflowError):
         return None
 
