@@ -300,4 +300,4 @@ def test_no_memory_for_a_span_is_an_error_and_no_crash():
             failed += 1
         finally:
             limit.remove_mem_hooks()
-    assert failed > 60
+    assert failed >= 30  # CPython 3.15 allocates less often than 3.11

@@ -4,6 +4,7 @@ import glob
 import multiprocessing
 import os
 import tempfile
+import warnings
 from pathlib import Path
 
 import pytest
@@ -106,7 +107,9 @@ def scanned_as_a_user(*sources):
         answer.send(scanned(*sources))
 
     process = context.Process(target=ask)
-    process.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the threads of the test runner do nothing in the child
+        process.start()
     process.join()
     assert answers.poll(), "the process has failed"
     return answers.recv()

@@ -6,7 +6,7 @@ import io
 import os
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic
@@ -364,7 +364,9 @@ def run_tasks(
         until = monotonic() + ENDING_S
         for thread in threads:
             if thread.is_alive():  # Ctrl-C may have come before it was
-                thread.join(max(0.0, until - monotonic()))
+                # PythonFinalizationError, from CPython 3.14 on: while the interpreter ends, no thread runs Python.
+                with suppress(RuntimeError):
+                    thread.join(max(0.0, until - monotonic()))
 
 
 def run_begun_tasks(begun: SimpleQueue[TaskRun | None]) -> None:
