@@ -300,10 +300,10 @@ def test_a_request_leaves_nothing_in_the_modules(tmp_path):
         path.parent.name: [tuple(line.split("\t")[1:3]) for line in path.read_text().splitlines()]
         for path in tmp_path.glob("*/log")
     }
-    blocked = [(machine, "block") for machine in ("idle", "ralph", "triage", "memory")]
+    blocked, memory = [(machine, "block") for machine in ("idle", "ralph", "triage")], ("memory", "block")
     assert decided == {
-        "claude-code": [*blocked, ("gate", "block")],
-        **{host: [*blocked, ("gate", "allow")] for host in BY_HOST},  # their transcripts hold no edit here
+        "claude-code": [*blocked, ("gate", "block"), memory],
+        **{host: [*blocked, ("gate", "allow"), memory] for host in BY_HOST},  # their transcripts hold no edit here
     }
 
 
