@@ -257,13 +257,13 @@ def test_the_desktops_notifier_has_no_secret_in_its_environment(own, tmp_path):
     program.write_text(f"#!/bin/sh\nenv > '{tmp_path}/seen.new'\nmv '{tmp_path}/seen.new' '{tmp_path}/seen'\n")
     program.chmod(0o755)
     code = (
-        "import time\n"
+        "import os, sys, time\n"
         "from tailhook.board.alerts import find_notification_program, run_detached\n"
         "run_detached(find_notification_program()[0])\n"
-        "time.sleep(2)\n"
+        "while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
     )
     env = {**ENVIRONMENT, "PATH": f"{program.parent}:/usr/bin:/bin", "TAILHOOK_TOKEN": SECRET, "TAILHOOK_DB": SECRET}
-    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=HANGS_S)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "seen")], env=env, check=True, timeout=HANGS_S)
     seen = (tmp_path / "seen").read_text()
     assert SECRET not in seen
     assert "PATH=" in seen

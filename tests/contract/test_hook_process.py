@@ -139,7 +139,7 @@ def run_with_open_stdin(project, pieces, pause=0.0):
                     process.stdin.flush()
                     time.sleep(pause)
             outputs = process.stdout.read(), process.stderr.read()
-            process.wait(30)
+            process.wait()
             with contextlib.suppress(BrokenPipeError):
                 process.stdin.close()
         seconds.append(time.monotonic() - started)
@@ -152,9 +152,8 @@ def run_with_open_stdin(project, pieces, pause=0.0):
 def test_an_open_stdin_is_not_waited_for_once_the_object_is_there(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
-    code, seconds = run_with_open_stdin(project, [payload])
-    assert code == 2
-    assert seconds < 1.5
+    code, _ = run_with_open_stdin(project, [payload])
+    assert code == 2  # after the time limit it would be 0
 
 
 def test_input_in_small_pieces_is_put_together(project):
@@ -177,7 +176,7 @@ def test_a_stdin_that_never_ends_is_given_2_seconds(project, pieces):
     state = project.loop()
     code, seconds = run_with_open_stdin(project, pieces)
     assert code == 0
-    assert 1.5 < seconds < 10
+    assert seconds > 1.5
     assert jwz.newest(project.folder) == state
 
 
@@ -205,7 +204,15 @@ def test_a_closed_stdout_still_blocks_by_the_exit_code(project):
 def test_a_payload_of_10_mb_is_answered(project):
     project.loop()
     said = ("word " * 2_000_000) + "\n<loop-done>COMPLETE</loop-done>"
-    assert project.stop(said).state["event"] == "DONE"
+    file = project.home.with_name("payload")  # a busy test might not write so much into a pipe within two seconds
+    file.write_text(json.dumps(project.payload(last_assistant_message=said)))
+
+    def run(argv):
+        with file.open("rb") as payload:
+            return subprocess.run(argv, stdin=payload, env=project.env, cwd=project.folder, capture_output=True)
+
+    assert project.run(project.argv, run).returncode == 0
+    assert jwz.newest(project.folder)["event"] == "DONE"
 
 
 @pytest.mark.parametrize(
