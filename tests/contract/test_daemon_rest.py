@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), re
 def own(tmp_path):
     """Yield a daemon that has just made its database, has a port, and has stored an event."""
     with daemon_in(tmp_path) as one:
+        one.is_forked = False
         one.start().spool(spooled(1, event_type="stop"))
         wait_until(lambda: "s" in one.plates())
         yield one

@@ -28,13 +28,16 @@ class Daemon:
         self.state = home / ".local" / "state" / "tailhook"
         self.runtime = self.state / "run"
         self.before: list[str] = []  # the argv before the daemon's own
+        self.is_forked = True  # unless a test is about the process: a forked one shares memory with its parent
         self.process = None
         self.link = self.used = self.found = ""
 
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port. It answers requests when this returns."""
         words = ("plates", "serve", "--port", "0", *flags)
-        has_own = self.before or any(name.startswith("TAILHOOK_") for name in self.env)  # it takes these out of itself
+        has_own = (
+            self.before or not self.is_forked or any(name.startswith("TAILHOOK_") for name in self.env)
+        )  # it takes these out of itself
         if has_own or needs_interpreter(words, self.env):
             argv = [*self.before, sys.executable, "-m", "tailhook", *words]
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
