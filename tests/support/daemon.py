@@ -35,15 +35,13 @@ class Daemon:
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port. It answers requests when this returns."""
         words = ("plates", "serve", "--port", "0", *flags)
-        has_own = (
-            self.before or not self.is_forked or any(name.startswith("TAILHOOK_") for name in self.env)
-        )  # it takes these out of itself
-        if has_own or needs_interpreter(words, self.env):
+        takes_out = any(name.startswith("TAILHOOK_") for name in self.env)  # what it removes from its environment
+        if self.is_forked and not (self.before or takes_out or needs_interpreter(words, self.env)):
+            self.process = command_server(serves_daemon=True).start(words, self.env, Path.cwd(), {})
+        else:
             argv = [*self.before, sys.executable, "-m", "tailhook", *words]
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
             self.process = subprocess.Popen(argv, env=self.env, text=True, **pipes)
-        else:
-            self.process = command_server(serves_daemon=True).start(words, self.env, Path.cwd(), {})
         words = self.process.stdout.readline()
         assert words, self.process.communicate()
         self.link = words.split()[-1]
