@@ -37,7 +37,7 @@ class Daemon:
         words = ("plates", "serve", "--port", "0", *flags)
         takes_out = any(name.startswith("TAILHOOK_") for name in self.env)  # what it removes from its environment
         if self.is_forked and not (self.before or takes_out or needs_interpreter(words, self.env)):
-            self.process = command_server(serves_daemon=True).start(words, self.env, Path.cwd(), {})
+            self.process = command_server(True).start(words, self.env, Path.cwd(), {})
         else:
             argv = [*self.before, sys.executable, "-m", "tailhook", *words]
             pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

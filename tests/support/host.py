@@ -55,7 +55,7 @@ class Started(subprocess.Popen):
 
 
 @functools.cache
-def command_server(serves_daemon: bool = False) -> CommandServer:
+def command_server(serves_daemon: bool) -> CommandServer:
     """Return the process from which commands, or daemons, are forked, one for each process of the tests."""
     return CommandServer(ENVIRONMENT, serves_daemon)
 
@@ -77,7 +77,7 @@ def tailhook(
     if not needs_interpreter(words, env):
         if words[:1] == ("doctor",):
             constants = {**ONE_ROUND, **constants}
-        return command_server().run(words, env, cwd, stdin, HANGS_S, constants)
+        return command_server(words[:2] == ("plates", "serve")).run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],
         env=env,

@@ -50,7 +50,7 @@ def test_a_forked_command_has_the_constants_that_a_test_gives(tmp_path, limit, f
 
 def test_a_forked_command_runs_until_its_signal_and_can_be_asked_again(tmp_path):
     words = ("run", "--", "sh", "-c", "echo ready; exec cat")
-    running = command_server().start(words, {**ENVIRONMENT, "HOME": str(tmp_path)}, tmp_path, {})
+    running = command_server(False).start(words, {**ENVIRONMENT, "HOME": str(tmp_path)}, tmp_path, {})
     assert running.stdout.readline() == "ready\n"
     assert running.poll() is None
     with pytest.raises(subprocess.TimeoutExpired):
