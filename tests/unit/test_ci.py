@@ -1,0 +1,61 @@
+"""The steps of `.ci/run`, with a `make` that only says what it is asked for; and that GitHub runs the same steps."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STEPS = re.search(r"^STEPS=\((.*)\)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)[1].split()
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run a script of .ci; `make lint` fails."""
+    for name in ("make", "cc", "git", "valgrind", "rg", "chromium"):  # nothing is installed for the test
+        program = tmp_path / name
+        program.write_text('#!/bin/sh\necho "made $*"\n[ "$1" != "$FAILS" ]\n')
+        program.chmod(0o755)
+
+    def run(name, *words, **variables):
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
+        return subprocess.run([ROOT / ".ci" / name, *words], env=env, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_all_steps_run_although_one_fails_and_each_has_its_time(run):
+    done = run("run", FAILS="lint")
+    assert done.returncode == 1
+    assert re.findall(r"^== ([a-z-]+) \(", done.stdout, re.MULTILINE) == STEPS
+    times = re.findall(r"^([a-z-]+) +(passed|FAILED) in \d+:\d\d$", done.stdout, re.MULTILINE)
+    assert times == [(step, "FAILED" if step == "lint" else "passed") for step in STEPS]
+
+
+def test_one_step_runs_by_itself_and_so_do_the_tests_of_one_interpreter(run):
+    done = run("run", "hosts", "interpreters-3.12")
+    assert done.returncode == 0
+    assert re.findall(r"^made (.*)$", done.stdout, re.MULTILINE) == ["host", "interpreters ONLY=3.12"]
+
+
+def test_an_unknown_step_fails(run):
+    done = run("run", "no-such-step")
+    assert (done.returncode, "unknown step: no-such-step" in done.stdout) == (1, True)
+
+
+def test_github_runs_every_step_as_a_job():
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    listed = re.search(r"^ +step: \[(.*)\]$", workflow, re.MULTILINE)[1].split(", ")
+    included = re.findall(r"step: ([\w.-]+), python", workflow)
+    assert set(listed) | {step.partition("-")[0] for step in included} == set(STEPS)
+
+
+@pytest.mark.parametrize(
+    ("fails", "code", "words"), [("no", 0, "0 of 2 runs failed"), ("test", 1, "2 of 2 runs failed")]
+)
+def test_stress_counts_the_runs_that_fail(run, tmp_path, fails, code, words):
+    done = run("stress", RUNS="2", BUSY="1", FAILS=fails, LOGS=str(tmp_path))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, words)
+    assert len(re.findall(r"^run \d: ", done.stdout, re.MULTILINE)) == 2
