@@ -296,24 +296,16 @@ def find_windows(literal: bytes, width: int, ignore_case: bool) -> list[Window]:
     ]
 
 
-class Widened(dict[int, float]):
-    """The shares of bytes that have the nibbles of a mask or others: by these others, as `Shares` takes them."""
-
-    def __init__(self, mask: int) -> None:
-        self.mask = mask
-
-    def __missing__(self, others: int) -> float:
-        self[others] = SHARES[self.mask | others]
-        return self[others]
-
-
 class Bucket:
     """Literals that the prefilter treats alike, and the nibbles that their windows have."""
 
-    def __init__(self) -> None:
+    def __init__(self, others: Iterable[int]) -> None:
+        """others: the nibbles of all bytes that a window may have, as `Shares` takes them."""
         self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal
         self.masks = [0] * WINDOW
-        self.widened = [Widened(0) for _ in range(WINDOW)]  # by each of the masks
+        self.others = others
+        # The shares of bytes that have the nibbles of each mask or others, by these others.
+        self.widened = [{other: SHARES[other] for other in others}] * WINDOW
         self.passing = 0.0  # the share of the places of prose that have a window of this bucket
 
     def costs(self, windows: Iterable[Window]) -> list[float]:
@@ -332,11 +324,12 @@ class Bucket:
         else:
             self.members[literal] = window
         columns = zip(*self.members.values(), strict=True) if self.members else [()] * WINDOW
-        self.masks = [reduce(or_, column, 0) for column in columns]
-        for at, mask in enumerate(self.masks):
-            if mask != self.widened[at].mask:
-                self.widened[at] = Widened(mask)
-        self.passing = prod(ways[0] for ways in self.widened) if self.members else 0.0
+        for at, column in enumerate(columns):
+            mask = reduce(or_, column, 0)
+            if mask != self.masks[at]:
+                self.masks[at] = mask
+                self.widened[at] = {other: SHARES[mask | other] for other in self.others}
+        self.passing = prod(SHARES[mask] for mask in self.masks) if self.members else 0.0
 
 
 class Prefilter(NamedTuple):
@@ -365,7 +358,8 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     if len(ordered) > MAX_LITERALS:
         return Prefilter()
     groups, width = (1, 4) if len(ordered) <= FEW_LITERALS else (MAX_GROUPS, WINDOW)
-    buckets = [Bucket() for _ in range(groups * BUCKETS)]
+    others = {ANY, *(nibble_mask(byte, ignore_case) for byte in set().union(*ordered))}
+    buckets = [Bucket(others) for _ in range(groups * BUCKETS)]
     windows = {literal: find_windows(literal, width, ignore_case) for literal in ordered}
     chosen: dict[bytes, tuple[Bucket, int]] = {}
     # Each literal goes to where it costs least. It chooses again when all others have a place. Choosing is most of the
@@ -394,9 +388,7 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
         alike.setdefault(hash_of(literal[at : at + hashed], ignore_case), []).append((literal, at))
     for slot, members in alike.items():
         slots[slot] = len(checks) // 5
-        ways = [common_bytes(members, back, ignore_case) for back in range(CHECK_BACK + 1)]
-        surest = max(ways, key=certainty)
-        checks.extend(surest)
+        checks.extend(surest_check(members, ignore_case))
     return Prefilter(groups, max(at for _, at in chosen.values()), (1 << 8 * hashed) - 1, bytes(nibbles), slots, checks)
 
 
@@ -406,24 +398,21 @@ def hash_of(window: bytes, ignore_case: bool) -> int:
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
 
 
-def common_bytes(members: list[tuple[bytes, int]], back: int, ignore_case: bool) -> tuple[int, ...]:
-    """Return the bytes that all literals share in the eight bytes that begin `back` before their windows.
+def surest_check(members: list[tuple[bytes, int]], ignore_case: bool) -> tuple[int, ...]:
+    """Return the eight bytes about their windows of which all literals share the most.
 
     members: the literals, each with its window's place.
 
-    Returns two words of bytes, two of a mask, and `back`.
+    Returns two words of bytes, two of a mask, and how long before the windows these bytes begin.
     """
-    value, mask = bytearray(CHECK), bytearray(CHECK)
-    for place in range(CHECK):
+    value, mask = bytearray(CHECK_BACK + CHECK), bytearray(CHECK_BACK + CHECK)
+    for place in range(-CHECK_BACK, CHECK):
         bytes_there = {
-            (literal[at - back + place] | (32 if ignore_case else 0)) if 0 <= at - back + place < len(literal) else None
+            (literal[at + place] | (32 if ignore_case else 0)) if 0 <= at + place < len(literal) else None
             for literal, at in members
         }
         if len(bytes_there) == 1 and (common := bytes_there.pop()) is not None:
-            value[place], mask[place] = common, 0xFF
-    return (*array("I", bytes(value + mask)), back)
-
-
-def certainty(words: tuple[int, ...]) -> int:
-    """Return how many bits of the text the check looks at."""
-    return sum(word.bit_count() for word in words[2:4])
+            value[CHECK_BACK + place], mask[CHECK_BACK + place] = common, 0xFF
+    # Of as many, those that begin last.
+    start = max(range(CHECK_BACK, -1, -1), key=lambda start: mask.count(0xFF, start, start + CHECK))
+    return (*array("I", bytes(value[start : start + CHECK] + mask[start : start + CHECK])), CHECK_BACK - start)
