@@ -10,7 +10,7 @@ from contextlib import closing
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
@@ -25,6 +25,7 @@ from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
 from tailhook.fleet.report import ScanReport, ScanRun, Watch
 from tailhook.patterns import PatternSet, by_name
 
+Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
 Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]
 OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
 
@@ -32,11 +33,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import daft  # pyright: ignore[reportMissingImports]
     import ray.data  # pyright: ignore[reportMissingImports]
+    import typing_extensions
+    from typing_extensions import Unpack
 
     from tailhook.fleet.engines import MissingSources, OnError
+    from tailhook.fleet.typed_rows import MatchRow, RecordRow, ScanOptions, SessionRow, ToolRow, UsageRow
+
+    Row = typing_extensions.TypeVar("Row", default=Any)  # of its table; so `Scan` alone is a type, too
+else:
+    Row = TypeVar("Row")
 
 
-class Scan:
+class Scan(Generic[Row]):
     """A question about many transcripts, and its rows as Arrow record batches. `tailhook.scan` makes it.
 
     Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration
@@ -72,7 +80,7 @@ class Scan:
         self._progress = progress
         self._newest = self._new_run()
 
-    def _with_columns(self, names: tuple[str, ...]) -> Scan:
+    def _with_columns(self, names: tuple[str, ...]) -> Scan[Row]:
         """Return the same question with more columns, which its table does not have: for the commands only.
 
         names: PRICE_COLUMNS (columns.py), for the table usage.
@@ -121,7 +129,7 @@ class Scan:
             )
             yield from self._question.masked(self.table, found, self.columns)
 
-    def _find_files(self, run: ScanRun) -> list[SourceFile]:
+    def _find_files(self, run: ScanRun) -> Sequence[SourceFile]:
         """Return the files to scan.  run: gets the sources that cannot be listed."""
         sources = default_folders(run.problems) if self.sources is None else self.sources
         found = find_source_files(sources, run.problems)
@@ -129,7 +137,7 @@ class Scan:
         run.counts["older_files"] = len(found) - len(files)
         return files
 
-    def _find_engine_files(self, missing: MissingSources | None) -> list[SourceFile]:
+    def _find_engine_files(self, missing: MissingSources | None) -> Sequence[SourceFile]:
         """Return the files to scan. The report then has what `missing` collects; None: a fault raises SourceError."""
         from tailhook.fleet.engines import note_problems
 
@@ -205,7 +213,7 @@ class Scan:
         """What the newest iteration has read so far."""
         return self._newest.report()
 
-    def rows(self) -> Iterator[Any]:
+    def rows(self) -> Iterator[Row]:
         """Yield the rows as named tuples, with the columns' names. A timestamp is an aware datetime in UTC."""
         return named_rows(self.columns, self)
 
@@ -218,8 +226,26 @@ class Scan:
         return arrow_stream(make_batch(self.table, self.columns, []), self)
 
 
+@overload
+def scan(  # pyright: ignore[reportOverlappingOverload] - without a table, this one counts
+    sources: Sources = ..., table: Literal["matches"] = ..., **options: Unpack[ScanOptions]
+) -> Scan[MatchRow]: ...
+@overload
 def scan(
-    sources: ScanSource | Iterable[ScanSource] | None = None,
+    sources: Sources = ..., table: Literal["records"] = ..., **options: Unpack[ScanOptions]
+) -> Scan[RecordRow]: ...
+@overload
+def scan(sources: Sources = ..., table: Literal["tools"] = ..., **options: Unpack[ScanOptions]) -> Scan[ToolRow]: ...
+@overload
+def scan(sources: Sources = ..., table: Literal["usage"] = ..., **options: Unpack[ScanOptions]) -> Scan[UsageRow]: ...
+@overload
+def scan(
+    sources: Sources = ..., table: Literal["sessions"] = ..., **options: Unpack[ScanOptions]
+) -> Scan[SessionRow]: ...
+@overload
+def scan(sources: Sources = ..., table: Table = ..., **options: Unpack[ScanOptions]) -> Scan: ...
+def scan(
+    sources: Sources = None,
     table: Table = "matches",
     *,
     patterns: Patterns = (),
