@@ -156,6 +156,10 @@ class SessionLines(NamedTuple):
 
     def only(self, flags: Sequence[bool]) -> SessionLines:
         """Return the lines whose flag is set."""
+        if all(flags):
+            return self
+        if not any(flags):
+            return NO_LINES
         return SessionLines._make(list(compress(column, flags)) for column in self)
 
     def runs(self) -> Iterator[SessionLines]:
@@ -168,6 +172,7 @@ class SessionLines(NamedTuple):
 
 
 SESSION_LINE = SessionLines._fields
+NO_LINES = SessionLines._make([] for _ in SESSION_LINE)
 
 
 class SessionRow(NamedTuple):
@@ -285,8 +290,7 @@ class SessionTotals:
         self.broken_lines += sum(lines.is_broken)
         path, session_id, host = lines.path[0], lines.session_id[0], lines.host[0]
         self.host = (path, host) if self.host is None else min(self.host, (path, host))
-        if not all(lines.has_record):
-            lines = lines.only(lines.has_record)
+        lines = lines.only(lines.has_record)
         are_own = [not agent and not side for agent, side in zip(lines.agent_id, lines.is_sidechain, strict=True)]
         rank = 0 if stem == session_id else 1 if any(are_own) else 2
         self.path = (rank, path) if self.path is None else min(self.path, (rank, path))
