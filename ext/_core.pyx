@@ -60,6 +60,7 @@ include "scan/tool_halves.pxi"          # those in the table of tools
 include "scan/responses.pxi"            # those that count
 include "scan/copies.pxi"               # those that are copies of others
 include "scan/run.pxi"                  # from blocks of a file to rows
+include "scan/found_files.pxi"          # the files that a scan finds
 include "scan/small_files.pxi"          # whole files that are small
 include "scan/filters.pxi"              # which records a question is about
 include "scan/matches.pxi"              # the rows of the table matches

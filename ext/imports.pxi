@@ -7,12 +7,12 @@ cimport cython
 
 # ---- the C library and POSIX -------------------------------------------------
 
-from libc.errno cimport EAGAIN, EINTR, EIO, ENAMETOOLONG, ENOMEM, errno
+from libc.errno cimport EAGAIN, EINTR, EIO, ENAMETOOLONG, ENOENT, ENOMEM, errno
 from libc.stddef cimport size_t
 from libc.stdint cimport INT64_MAX, INT64_MIN, SIZE_MAX, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdio cimport FILE, fclose, fopen, fscanf
 from libc.stdlib cimport bsearch, qsort
-from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp, strlen
+from libc.string cimport memchr, memcmp, memcpy, memmove, memset, strcmp, strerror, strlen
 from posix.fcntl cimport O_CLOEXEC, O_RDONLY, open as os_open
 from posix.stat cimport S_ISLNK, S_ISVTX, S_IWGRP, S_IWOTH, lstat, stat, struct_stat
 from posix.time cimport CLOCK_MONOTONIC, clock_gettime, nanosleep, timespec
@@ -21,6 +21,23 @@ from posix.unistd cimport close, getegid, geteuid, read, readlink
 
 cdef extern from "<string.h>" nogil:
     void* memmem(const void* text, size_t size, const void* needle, size_t needle_size)
+
+cdef extern from "<strings.h>" nogil:
+    int strncasecmp(const char* one, const char* other, size_t size)
+
+cdef extern from "<dirent.h>" nogil:
+    ctypedef struct DIR:
+        pass
+    struct dirent:
+        unsigned char d_type
+        char* d_name
+    enum:
+        DT_DIR
+        DT_LNK
+        DT_UNKNOWN
+    DIR* opendir(const char* path)
+    int dirfd(DIR* folder)
+    int closedir(DIR* folder)
 
 cdef extern from "<poll.h>" nogil:
     struct pollfd:
@@ -68,6 +85,9 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object text)
     void* PyUnicode_DATA(object text)
     void PyUnicode_WRITE(int kind, void* data, Py_ssize_t index, Py_UCS4 value) noexcept nogil
+    object PyUnicode_EncodeFSDefault(object text)
+    object PyUnicode_DecodeFSDefault(const char* text)
+    object PyUnicode_FromString(const char* text)
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint Py_UNICODE_ISALNUM(uint32_t character) nogil
     bint Py_UNICODE_ISSPACE(uint32_t character) nogil
@@ -146,6 +166,14 @@ cdef extern from "os/file.h" nogil:
     Py_ssize_t os_read_at "tailhook_read_at"(int fd, unsigned char* data, size_t size, int64_t offset)
     bint os_read_file "tailhook_read_file"(const char* path, unsigned char* data, size_t size)
     int64_t os_file_size "tailhook_file_size"(int fd)
+    ctypedef struct OsFacts "struct tailhook_facts":
+        int64_t size
+        double modified
+        bint is_folder
+        bint is_file
+        bint is_link
+    dirent* os_next_name "tailhook_next_name"(DIR* folder, int* error)
+    int os_facts_in "tailhook_facts_in"(int folder, const char* name, OsFacts* facts)
     int os_copy_descriptor "tailhook_copy_descriptor"(int fd)
     void os_close_descriptor "tailhook_close_descriptor"(int fd)
     const unsigned char* os_last_newline "tailhook_last_newline"(const unsigned char* data, size_t size)

@@ -1,9 +1,10 @@
-/* What differs by platform for the readers of files: bytes at an offset, the file's size, the last newline of a block,
-   and a flag that one thread at a time can hold, or that threads can see. */
+/* What differs by platform for the readers of files: bytes at an offset, a file's size and time, the last newline of a
+   block, and a flag that one thread at a time can hold, or that threads can see. */
 
 #ifndef TAILHOOK_FILE_H
 #define TAILHOOK_FILE_H
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -47,7 +48,8 @@ tailhook_file_size(int fd)
     return (int64_t)facts.st_size;
 }
 
-/* Read a regular file whole. Return 1, or 0 if it cannot be read or has another size than `size`. */
+/* Read a file whole. Return 1, or 0 if it cannot be read or has another size than `size`.
+   data: with room for one byte more, which shows that a file has grown. */
 static inline int
 tailhook_read_file(const char *path, unsigned char *data, size_t size)
 {
@@ -55,9 +57,47 @@ tailhook_read_file(const char *path, unsigned char *data, size_t size)
     int is_whole;
     if (fd < 0)
         return 0;
-    is_whole = tailhook_file_size(fd) == (int64_t)size && tailhook_read_at(fd, data, size, 0) == (ptrdiff_t)size;
+    is_whole = pread(fd, data, size + 1, 0) == (ssize_t)size;
     close(fd);
     return is_whole;
+}
+
+/* Return the next name of a folder, or NULL at its end or with *error set to errno. */
+static inline struct dirent *
+tailhook_next_name(DIR *folder, int *error)
+{
+    struct dirent *name;
+    errno = 0;
+    name = readdir(folder);
+    *error = name ? 0 : errno;
+    return name;
+}
+
+struct tailhook_facts {
+    int64_t size;
+    double modified; /* Unix seconds */
+    int is_folder, is_file, is_link;
+};
+
+/* Ask for the facts of a name in a folder; a link is not followed. Return 0 or errno. */
+static inline int
+tailhook_facts_in(int folder, const char *name, struct tailhook_facts *facts)
+{
+    struct stat found;
+    volatile double fraction; /* a fused multiplication would round once, and os.stat rounds twice */
+    if (fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno;
+#ifdef __APPLE__
+    fraction = 1e-9 * (double)found.st_mtimespec.tv_nsec;
+#else
+    fraction = 1e-9 * (double)found.st_mtim.tv_nsec;
+#endif
+    facts->size = (int64_t)found.st_size;
+    facts->modified = (double)found.st_mtime + fraction;
+    facts->is_folder = S_ISDIR(found.st_mode);
+    facts->is_file = S_ISREG(found.st_mode);
+    facts->is_link = S_ISLNK(found.st_mode);
+    return 0;
 }
 
 /* Return another descriptor of the same open file, or -1 with errno set. */

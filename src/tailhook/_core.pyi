@@ -5,7 +5,7 @@ from datetime import datetime
 from importlib.machinery import ModuleSpec
 from io import FileIO
 from types import ModuleType
-from typing import Any, BinaryIO, TypeVar, final
+from typing import Any, BinaryIO, TypeVar, final, overload
 
 from tailhook.records import ToolResult, Usage
 
@@ -772,6 +772,51 @@ def scan_range(
     """
 
 @final
+class FoundFiles(Sequence[_Tuple]):
+    """The files that a scan finds, packed. An item is made when it is asked for.  (ext/scan/found_files.pxi)
+
+    After `sort`, they are sorted by path.
+
+    >>> from tailhook.fleet.plan import SourceFile
+    >>> found = FoundFiles(SourceFile)
+    >>> found.add("b.jsonl", 7, 0.5)
+    >>> found.add("a.jsonl", 8, 0.5)
+    >>> found.sort()
+    >>> [file.path for file in found]
+    ['a.jsonl', 'b.jsonl']
+    """
+
+    def __new__(cls, item: type[_Tuple]) -> FoundFiles[_Tuple]:
+        """item: the class of an item: SourceFile (fleet/plan.py). Raises TypeError if it is not a NamedTuple."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, number: int) -> _Tuple: ...
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[_Tuple]: ...
+    def add(self, path: str, size: int, modified: float) -> None:
+        """Add a file. Raises UnicodeEncodeError if its path cannot be written in UTF-8."""
+
+    def add_folder(self, folder: str, first: str) -> tuple[list[str], list[tuple[str, int]]]:
+        """Add the transcripts in a folder. Links are left out. Raises OSError if the folder cannot be read.
+
+        first: what the path of each begins with.
+
+        Returns the paths of the folders in it, sorted, and what cannot be scanned: each path with its errno, or with 0
+        if the path is not UTF-8 or not that of a regular file.
+        """
+
+    def sort(self) -> None:
+        """Sort by path, and keep only the newest of those with the same path."""
+
+def is_transcript_name(name: str) -> bool:
+    """Return whether a file with this name is a transcript, if it stands in a folder of transcripts.
+
+    >>> is_transcript_name("a.jsonl.gz"), is_transcript_name("a.JSONL.001"), is_transcript_name("a.json")
+    (True, True, False)
+    """
+
+@final
 class RangeScan:
     """Gathers the rows of ranges of files, scanned one after another, in batches.  (ext/scan/range.pxi)
 
@@ -829,7 +874,7 @@ class RangeScan:
         """
 
     def read_small_files(self, parts: list[Any], first: int, host: str) -> int:
-        """Scan whole files of up to 256 KiB, without the interpreter. Returns how many were scanned.
+        """Scan whole files of less than 256 KiB, without the interpreter. Returns how many were scanned.
 
         Ends at a file that is larger, does not have the size that is expected, cannot be read, or does not begin with a
         record of Claude Code that has an id and a session. Nothing of that one was scanned.

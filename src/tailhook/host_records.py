@@ -270,15 +270,6 @@ def is_another_hosts(record: Record) -> bool:
         return True
 
 
-def is_transcript_name(name: str) -> bool:
-    """Return whether a file with this name is a transcript, if it stands in a folder of transcripts.
-
-    >>> is_transcript_name("a.jsonl.gz"), is_transcript_name("a.JSONL.001"), is_transcript_name("a.json")
-    (True, True, False)
-    """
-    return ".jsonl" in name.lower()
-
-
 def is_name(text: str) -> bool:
     """Return whether a text is short enough for a name or an id of a scan's row: see docs/scan-rows.md."""
     return len(text.encode("utf-8", "replace")) <= MAX_NAME_BYTES

@@ -3,6 +3,8 @@
 import glob
 import multiprocessing
 import os
+import random
+import stat
 import tempfile
 import warnings
 from pathlib import Path
@@ -265,3 +267,45 @@ def test_a_folder_has_every_transcript_whose_name_goes_on_behind_jsonl(home):
 @pytest.mark.parametrize("name", ["0a.jsonl", "0a.JSONL", "0a.jsonl.001", "0a.jsonl.gz", "0a.jsonl.1.zst", "0a"])
 def test_a_session_without_an_id_is_named_after_the_file_without_its_ending(name):
     assert name_of(f"/p/{name}") == "0a"
+
+
+def walked(folder):
+    """Return what `os.walk` finds of transcripts below a folder: path, size and time, and what is no file."""
+    files, others = [], []
+    for parent, _, names in os.walk(folder):
+        for path in [os.path.join(parent, name) for name in names if ".jsonl" in name.lower()]:
+            facts = os.lstat(path)
+            if stat.S_ISREG(facts.st_mode) and path.isprintable():
+                files.append((path, facts.st_size, facts.st_mtime))
+            elif not stat.S_ISLNK(facts.st_mode):
+                others.append(path)
+    return sorted(files), sorted(others)
+
+
+def test_a_folder_has_what_os_walk_finds_in_the_order_of_the_paths(home):
+    chance = random.Random(5)
+    names = ["a.jsonl", "a", "a-b.jsonl", "a.jsonl.d", "é.jsonl", "\ufffd.jsonl", "\U0001f600.JSONL", ".h.jsonl"]
+    names += [".jsonl", "x" * 240 + ".jsonl", "\udcff.jsonl", "jsonl", "z.txt"]
+    folders = [home]
+    for number in range(150):
+        path = chance.choice(folders) / chance.choice(names)
+        if os.path.lexists(path):
+            continue
+        kind = chance.choice(["file", "file", "folder", "pipe", "link"])
+        if kind == "folder":
+            path.mkdir()
+            folders.append(path)
+        elif kind == "file":
+            path.write_bytes(b"x" * number)
+            os.utime(path, ns=(0, chance.randrange(2 * 10**18)))
+        elif kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(chance.choice(["a.jsonl", "a", "nowhere"]))
+    problems = []
+    found = [tuple(file[:3]) for file in find_source_files([home, home / "a"], problems)]
+    files, others = walked(home)
+    assert found == files
+    assert sorted(problem.path for problem in problems) == others
+    assert len(files) > 20
+    assert len(others) > 10

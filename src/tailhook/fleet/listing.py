@@ -6,15 +6,15 @@ import fnmatch
 import glob
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeAlias
 
+from tailhook._core import FoundFiles
 from tailhook.fleet.objects import find_objects
 from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
 from tailhook.hook.hosts import NAMES, find_host
-from tailhook.host_records import is_transcript_name
 from tailhook.urls import is_url
 
 TYPE_CHECKING = False
@@ -65,30 +65,26 @@ def host_folders(host: Host, problems: list[ScanProblem]) -> list[Path]:
     return [Path(named)]
 
 
-def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> list[SourceFile]:
+def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]) -> Sequence[SourceFile]:
     """Return the files of all sources, each once, sorted by path.
 
     sources: files, folders (all transcripts below them), globs, and URLs of objects and of prefixes.
     problems: gets the sources that cannot be read.
     """
-    found: dict[str, SourceFile] = {}
+    found = FoundFiles(SourceFile)
+    objects: dict[str, SourceFile] = {}
     noted = len(problems)
     for source in [os.fspath(source) for source in sources]:
         if is_url(source):
             for file in find_objects(source, problems):
-                same = found.setdefault(file.path, file)
+                same = objects.setdefault(file.path, file)
                 if same._replace(url=file.url) != file:
                     problems.append(ScanProblem(file.path, "another source is shown by this path: scan it by itself"))
-            continue
-        for path, facts in walk_source(source, problems):
-            if not is_utf8(path):
-                problems.append(ScanProblem(path, NOT_UTF8))
-            elif stat.S_ISREG(facts.st_mode):
-                found[path] = SourceFile(path, facts.st_size, facts.st_mtime)
-            else:
-                problems.append(ScanProblem(path, "it is not a regular file"))
+        else:
+            add_source(source, found, problems)
     problems[noted:] = dict.fromkeys(problems[noted:])  # a folder may be in several sources
-    return [found[path] for path in sorted(found)]
+    found.sort()
+    return sorted([*found, *objects.values()], key=attrgetter("path")) if objects else found
 
 
 def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
@@ -128,8 +124,8 @@ def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None
         return None
 
 
-def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path of each file of a source, and what the system knows of it."""
+def add_source(source: str, found: FoundFiles[SourceFile], problems: list[ScanProblem]) -> None:
+    """Add the files of a source that is not a URL."""
     if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
         unread: list[ScanProblem] = []
         paths = sorted(matches_of(source, unread))
@@ -138,10 +134,14 @@ def walk_source(source: str, problems: list[ScanProblem]) -> Iterator[tuple[str,
         paths = [str(Path(source))]
     for path in paths:
         facts = stat_source(path, problems)
-        if facts is not None and stat.S_ISDIR(facts.st_mode):
-            yield from files_below(path, problems)
-        elif facts is not None:
-            yield path, facts
+        if facts is None:
+            continue
+        if stat.S_ISDIR(facts.st_mode):
+            add_files_below(path, found, problems)
+        elif is_utf8(path) and stat.S_ISREG(facts.st_mode):
+            found.add(path, facts.st_size, facts.st_mtime)
+        else:
+            problems.append(problem_of_name(path))
 
 
 def matches_of(pattern: str, problems: list[ScanProblem]) -> set[str]:
@@ -191,28 +191,23 @@ def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator
             yield path
 
 
-def files_below(folder: str, problems: list[ScanProblem]) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the transcripts in a folder and the folders below it, and what the system knows of each.
-
-    Links are not followed, as ripgrep does not.
-    """
+def add_files_below(folder: str, found: FoundFiles[SourceFile], problems: list[ScanProblem]) -> None:
+    """Add the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
     waiting = [folder]
     while waiting:
         parent = waiting.pop()
-        first = str(Path(parent, "_"))[:-1]
-        folders = []
         try:
-            with os.scandir(parent) as found:
-                entries = sorted(found, key=attrgetter("name"))
+            folders, faults = found.add_folder(parent, str(Path(parent, "_"))[:-1])
         except OSError as error:
             problems.append(problem_of(str(Path(parent)), error))
             continue
-        for entry in entries:
-            try:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(first + entry.name)
-                elif is_transcript_name(entry.name) and not entry.is_symlink():
-                    yield first + entry.name, entry.stat(follow_symlinks=False)
-            except OSError as error:
-                problems.append(problem_of(first + entry.name, error))
-        waiting += sorted(folders, reverse=True)
+        problems += [
+            problem_of(path, OSError(error, os.strerror(error))) if error else problem_of_name(path)
+            for path, error in faults
+        ]
+        waiting += reversed(folders)
+
+
+def problem_of_name(path: str) -> ScanProblem:
+    """Return why a path is no file of a scan."""
+    return ScanProblem(path, "it is not a regular file" if is_utf8(path) else NOT_UTF8)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from tailhook._core import is_transcript_name
 from tailhook.errors import TailhookError
 from tailhook.fleet.plan import (
     HEAD_BYTES,
@@ -19,7 +20,6 @@ from tailhook.fleet.plan import (
     problem_of,
     tail_digest,
 )
-from tailhook.host_records import is_transcript_name
 from tailhook.urls import (
     BUCKET_SCHEMES,
     WEB_LISTING_BUDGET_S,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -117,7 +117,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
         yield task
 
 
-def files_since(files: Iterable[SourceFile], table: str, since: datetime | None) -> list[SourceFile]:
+def files_since(files: Sequence[SourceFile], table: str, since: datetime | None) -> Sequence[SourceFile]:
     """Return the files that may have rows at `since` or later: all but those that were last modified a day before it.
 
     A host appends a record at the record's time, so a file has no record that is later than its last modification. The
@@ -134,7 +134,7 @@ def files_since(files: Iterable[SourceFile], table: str, since: datetime | None)
     table: whose rows are wanted.  since: None for all times.
     """
     if since is None or table not in ONE_FILE_TABLES:
-        return list(files)
+        return files
     oldest = since.timestamp() - SINCE_SLACK_S
     return [file for file in files if file.modified >= oldest or file.modified < FIRST_TRANSCRIPT]
 
