@@ -270,7 +270,7 @@ def test_a_session_without_an_id_is_named_after_the_file_without_its_ending(name
 
 
 def walked(folder):
-    """Return what `os.walk` finds of transcripts below a folder: path, size and time, and what is no file."""
+    """Return the transcripts that `os.walk` finds: path, size and time of each file, and the paths of other things."""
     files, others = [], []
     for parent, _, names in os.walk(folder):
         for path in [os.path.join(parent, name) for name in names if ".jsonl" in name.lower()]:

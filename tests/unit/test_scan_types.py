@@ -14,11 +14,11 @@ from tailhook.fleet import typed_rows
 from tailhook.fleet.columns import TABLE_COLUMNS
 
 ROWS = {
-    "matches": typed_rows.MatchRow,
-    "records": typed_rows.RecordRow,
-    "tools": typed_rows.ToolRow,
-    "usage": typed_rows.UsageRow,
-    "sessions": typed_rows.SessionRow,
+    "matches": typed_rows.RowOfMatches,
+    "records": typed_rows.RowOfRecords,
+    "tools": typed_rows.RowOfTools,
+    "usage": typed_rows.RowOfUsage,
+    "sessions": typed_rows.RowOfSessions,
 }
 USE = {"type": "tool_use", "id": "t", "name": "Bash", "input": {"command": "ls"}}
 FULL = {

@@ -209,5 +209,5 @@ def add_files_below(folder: str, found: FoundFiles[SourceFile], problems: list[S
 
 
 def problem_of_name(path: str) -> ScanProblem:
-    """Return why a path is no file of a scan."""
+    """Return why the file of a path cannot be scanned."""
     return ScanProblem(path, "it is not a regular file" if is_utf8(path) else NOT_UTF8)

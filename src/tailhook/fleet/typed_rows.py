@@ -25,7 +25,7 @@ class TableRow(tuple[Any, ...]):
     def _asdict(self) -> dict[str, Any]: ...  # type: ignore[empty-body]
 
 
-class MatchRow(TableRow):
+class RowOfMatches(TableRow):
     """A row of matches."""
 
     path: str
@@ -44,7 +44,7 @@ class MatchRow(TableRow):
     context: str
 
 
-class RecordRow(TableRow):
+class RowOfRecords(TableRow):
     """A row of records."""
 
     path: str
@@ -73,7 +73,7 @@ class RecordRow(TableRow):
     text: str
 
 
-class ToolRow(TableRow):
+class RowOfTools(TableRow):
     """A row of tools."""
 
     path: str
@@ -91,7 +91,7 @@ class ToolRow(TableRow):
     command: str | None
 
 
-class UsageRow(TableRow):
+class RowOfUsage(TableRow):
     """A row of usage."""
 
     session_id: str
@@ -108,7 +108,7 @@ class UsageRow(TableRow):
     cache_creation_tokens: int | None
 
 
-class SessionRow(TableRow):
+class RowOfSessions(TableRow):
     """A row of sessions."""
 
     host: str
