@@ -396,7 +396,7 @@ def test_settings_that_the_host_ignores_are_a_failure(settings, examined, change
     (finding,), code = examined("settings")
     assert (finding["status"], code) == ("failure", 1)
     assert finding["what"].startswith(f"{settings}, line 1: {place}")
-    assert "ignores the whole file and runs no hook in it" in finding["what"]
+    assert "so Claude Code runs no hook of this file" in finding["what"]
 
 
 @pytest.mark.parametrize(("ours", "status"), [(True, "failure"), (False, "warning")])

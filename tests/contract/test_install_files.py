@@ -40,7 +40,7 @@ def test_a_link_stays_a_link_and_its_target_is_edited(project, user_settings, tm
         (b"[]", "not a JSON object"),
         (b'{"hooks": []}', '"hooks" is not an object'),
         (b'{"hooks": {"Stop": {}}}', '"Stop"'),
-        (b"{" * 100_000, "line 1"),
+        pytest.param(b"{" * 100_000, "line 1", id="deep"),
     ],
 )
 @pytest.mark.parametrize("command", ["install", "uninstall"])
@@ -136,7 +136,7 @@ def make_large_file(path):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (Path.mkdir, "{path} is a directory."),
+        (Path.mkdir, "{path} is a directory"),
         (os.mkfifo, "{path}: invalid JSON"),
         (make_link_to_itself, "{path}: Too many levels of symbolic links"),
         (make_large_file, "{path}: the file is larger than 16 MiB"),
@@ -214,3 +214,31 @@ def test_many_installs_at_once_are_one(project, user_settings, write_settings):
     assert (len(events["Stop"]), len(events["SessionStart"])) == (2, 1)
     uninstall(project)
     assert user_settings.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("event", "member", "wrong"),
+    [
+        ("Stop", "timeout", "10"),
+        ("Stop", "timeout", 0),
+        ("Stop", "type", "shell"),
+        ("SessionStart", "statusMessage", 3),
+    ],
+)
+def test_a_value_of_our_own_entry_that_the_host_cannot_use_is_set_right(project, user_settings, event, member, wrong):
+    install(project)
+    good = user_settings.read_text()
+    values = json.loads(good)
+    (hook,) = values["hooks"][event][0]["hooks"]
+    hook[member] = wrong
+    user_settings.write_text(json.dumps(values))
+    done = install(project)
+    assert (done.returncode, json.loads(user_settings.read_text())) == (0, json.loads(good)), done.stderr
+
+
+def test_a_longer_timeout_that_a_person_has_set_stays(project, user_settings):
+    install(project)
+    changed = user_settings.read_text().replace('"timeout": 10', '"timeout": 60.5')
+    user_settings.write_text(changed)
+    assert install(project).stdout.startswith("Nothing to change")
+    assert user_settings.read_text() == changed

@@ -10,7 +10,10 @@ from support.host_payloads import codex, copilot, cursor, gemini
 from support.install import run_hook
 
 from tailhook.hook.hosts import NAMES
+from tailhook.hook.hosts import codex as codex_host
+from tailhook.install.hooks import with_hooks
 from tailhook.install.hooks_file import hooks_file_of
+from tailhook.install.survey import survey_host
 
 PAYLOADS = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
 USER_FILES = {
@@ -21,7 +24,7 @@ USER_FILES = {
 }
 PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json"}
 GROUPS = (
-    '{{\n\t"theme" : "\\u0064ark",\n\t"hooks": '
+    '{{\n\t"description" : "\\u0064ark",\n\t"hooks": '
     '{{"{}": [{{"hooks": [{{"type": "command", "command": "make stop"}}]}}]}}\n}}'
 )
 FLAT = '{{"version":1,"hooks":{{"{}":[{{"{}":"make stop"}}]}}}}\n'
@@ -366,3 +369,81 @@ def test_the_doctor_finds_hooks_that_the_host_does_not_run(project, name, values
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
     (found,), code = findings(project, "off")
     assert (code, str(path) in found["what"]) == (1, True)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot read TOML")
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        ("", "runs it only with --dangerously-bypass-hook-trust"),
+        ('trusted_hash = "sha256:00"', ""),
+        ('enabled = false\ntrusted_hash = "sha256:00"', "the Stop hook of {path} is disabled"),
+    ],
+)
+def test_hooks_that_the_person_has_not_trusted_in_codex_or_has_disabled_there_are_reported(project, state, found):
+    assert install(project, "codex").returncode == 0  # the host asks for the trust
+    path = project.home / ".codex/hooks.json"
+    states = [("stop", state), ("session_start", 'trusted_hash = "sha256:00"')]
+    sections = "".join(f'[hooks.state."{path}:{event}:0:0"]\n{words}\n' for event, words in states)
+    (project.home / ".codex/config.toml").write_text(sections)
+    untrusted, _ = findings(project, "trust")
+    disabled, _ = findings(project, "off")
+    reported = [finding["what"] for finding in [*untrusted, *disabled]]
+    assert [found.format(path=path) in what for what in reported] == [True] * bool(found)
+    assert install(project, "codex").returncode == (1 if disabled else 0)
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot read TOML")
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ("allow_managed_hooks_only = true", "allow_managed_hooks_only is true, so the host runs no hook of the user"),
+        ("[features]\nhooks = false", "the feature hooks is false, so the host runs no hook"),
+        ("allow_managed_hooks_only = false", ""),
+    ],
+)
+def test_the_requirements_of_an_administrator_keep_the_hooks_of_codex_from_running(
+    tmp_path, monkeypatch, settings, reason
+):
+    path = tmp_path / "requirements.toml"
+    path.write_text(settings)
+    monkeypatch.setitem(codex_host.HOOKS_FILE, "toml_requirements", str(path))
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    (tmp_path / "hooks.json").write_text(with_hooks(hooks_file_of("codex"), "{}", ["idle"], "shell"))
+    survey = survey_host(hooks_file_of("codex"), ["idle"])
+    obstacles = [obstacle.what for there in survey.installed for obstacle in survey.obstacles_of(there)]
+    assert [what.startswith(f"{path}: {reason}") for what in obstacles] == [True] * len(survey.installed) * bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("change", "place"),
+    [
+        ({"$schema": "x"}, "$schema is not one of hooks, description"),
+        ({"description": 3}, "description is 3, not a string"),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "shell", "command": "x"}]}]}}, 'type is "shell", not one of command'),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "command"}]}]}}, "command is missing"),
+        ({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x", "timeout": "1"}]}]}}, 'timeout is "1"'),
+        ({"hooks": {"Stop": [{"matcher": {}, "hooks": []}]}}, "matcher is an object"),
+        ({"hooks": {"Stop": [{"matcher": None}, {"hooks": [{"type": "agent", "timeout": None}]}]}}, ""),
+    ],
+)
+def test_a_file_that_codex_ignores_for_a_wrong_value_is_reported(project, change, place):
+    """The real Codex (0.169.0) lists no hook for each of these files but the last one."""
+    (project.home / ".codex").mkdir()
+    (project.home / ".codex/hooks.json").write_text(json.dumps(change))
+    done = install(project, "codex")
+    assert done.returncode == bool(place), done.stderr
+    assert place in done.stderr
+    assert [place in finding["what"] for finding in findings(project, "settings")[0]] == [True] * bool(place)
+
+
+def test_a_hook_whose_name_a_person_has_disabled_in_gemini_is_reported(project):
+    (project.home / ".gemini").mkdir()
+    path = project.home / ".gemini/settings.json"
+    path.write_text(json.dumps({"hooksConfig": {"disabled": ["tailhook"]}}))
+    done = install(project, "gemini")
+    reason = 'hooksConfig.disabled has "tailhook", so Gemini CLI does not run that hook'
+    assert (done.returncode, reason in done.stderr) == (1, True), done.stderr
+    assert [finding["status"] for finding in findings(project, "off")[0]] == ["failure"]
+    path.write_text(path.read_text().replace('["tailhook"]', '["another"]'))
+    assert install(project, "gemini").returncode == 0

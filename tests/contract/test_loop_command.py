@@ -401,6 +401,25 @@ def test_hooks_that_the_host_does_not_run_do_not_continue_a_loop(project, loop, 
 
 
 @pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        ('{"hooks": {"Stop": [}}', "settings.json: invalid JSON: expected a value at line 1, column 21. Correct"),
+        (
+            '{"hooks": {"PreToolUse": [{"matcher": {}, "hooks": []}]}}',
+            "line 1: hooks.PreToolUse[0].matcher is an object",
+        ),
+        ('{"disableAllHooks": true}', "settings.json: disableAllHooks is true"),
+    ],
+)
+def test_the_advice_without_a_hook_names_what_would_keep_an_installed_hook_from_running(project, loop, settings, fault):
+    (project.home / ".claude").mkdir()
+    (project.home / ".claude/settings.json").write_text(settings)
+    reported = loop("start", "Go.").stderr
+    assert (reported.count("\n"), fault in reported) == (1, True), reported
+    assert reported.endswith("Then:  tailhook install\n")
+
+
+@pytest.mark.parametrize(
     ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "claim"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
 )
 def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env, owner):

@@ -289,6 +289,9 @@ def test_no_folder_stays_where_the_sockets_were_before(user):
 def test_a_home_whose_path_is_not_utf_8_gets_the_cold_form(user):
     home = user.home / os.fsdecode(b"\xff")
     home.mkdir()
-    assert "the cold form, because its path would not be UTF-8" in user.run("install", "--yes", HOME=str(home))
+    assert (
+        "Each event starts Python, because the native client cannot be used: its path would not be UTF-8"
+        in user.run("install", "--yes", HOME=str(home))
+    )
     assert "contained nothing else and was removed" in user.run("uninstall", "--yes", HOME=str(home))
     assert not any(path.is_file() for path in home.rglob("*"))

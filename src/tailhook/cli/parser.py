@@ -13,7 +13,7 @@ from tailhook.cli.output import CommandGroup, attempt, open_missing_streams, wai
 # What a person wants, with the modules of this folder that declare commands for it, and their commands: in the order in
 # which `tailhook` lists them.
 COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
-    "Set up and check": {"install": ("install", "uninstall"), "doctor": ("doctor",)},
+    "Set up and check": {"install": ("install",), "uninstall": ("uninstall",), "doctor": ("doctor",)},
     "Keep an agent at work": {"loop": ("loop",), "ralph": ("ralph",), "triage": ("triage",), "memory": ("memory",)},
     "See every session": {"board": ("board",), "plates": ("plates", "run")},
     "Read transcripts": {"scan": ("scan",), "usage": ("usage",), "explain": ("explain",), "anatomy": ("anatomy",)},

@@ -27,15 +27,17 @@ from tailhook.hook.event import load_config
 from tailhook.hook.hosts import DEFAULT, current_session
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
-from tailhook.install.command import ENTRY, client_of, is_tailhook, reporting_machines, shell_command
+from tailhook.install.command import client_of, is_tailhook, reporting_machines, shell_command
 from tailhook.install.hooks import hooks_of
-from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_files
+from tailhook.install.hooks_file import SCOPES, hooks_files
+from tailhook.install.installed import Found, Installed
+from tailhook.install.obstacles import TRUST
 from tailhook.install.settings import remove_empty_folders
-from tailhook.install.survey import Found, Installed, Survey, advise_cap, find_caps, survey_host
+from tailhook.install.survey import REPAIR, Survey, advise_cap, counts_as_unusable, find_caps, reason_of, survey_host
 from tailhook.machines import CLAIM, idle, whole_number
-from tailhook.pool.installation import CLIENT_FILE, POOLS, client_folder, real_interpreter
+from tailhook.pool.installation import CLIENT_FILE, client_folder, real_interpreter
 from tailhook.stores import loop
-from tailhook.stores.atomic import read_file, replace_file, state_folder, state_folder_path
+from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.ralph import find_ralph
 
 SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
@@ -53,13 +55,13 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     settings = load_config(project_root({}))
     wanted = configured_machines(settings)
     surveys = [survey_host(file, wanted, scopes) for file in hooks_files()]
-    for file, survey in zip(hooks_files(), surveys, strict=True):
-        yield from report_unusable(file, survey)
+    for survey in surveys:
+        yield from report_unusable(survey)
     installed = [there for survey in surveys for there in survey.installed]
     if not installed:
         yield Finding("installed", FAILURE, "no tailhook hook is installed", "Install the hooks:  tailhook install")
     used = {there.file.name for there in installed} or {DEFAULT}
-    surveys = [survey for file, survey in zip(hooks_files(), surveys, strict=True) if file.name in used]
+    surveys = [survey for survey in surveys if survey.file.name in used]
     for survey in surveys:
         yield from report_obstacles(survey)
     timed: set[tuple[str, ...]] = set()
@@ -81,31 +83,22 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
         yield from check_plates()
 
 
-def report_unusable(file: HooksFile, survey: Survey) -> Iterator[Finding]:
-    """Yield a finding for each hooks file of a host that cannot be used.
-
-    A file of another host than Claude Code counts only if tailhook is in it: other hosts' files may have comments.
-    """
+def report_unusable(survey: Survey) -> Iterator[Finding]:
+    """Yield a finding for each hooks file of a host that cannot be used."""
     for path, error in survey.unusable:
-        if file.name == DEFAULT or names_tailhook(path):
-            advice = "Fix the file by hand; the host cannot read it either."
-            yield Finding("settings", FAILURE, describe(error), advice)
+        if counts_as_unusable(survey.file, path):
+            yield Finding("settings", FAILURE, reason_of(error), REPAIR)
 
 
 def report_obstacles(survey: Survey) -> Iterator[Finding]:
-    """Yield a failure for what keeps hooks from running, and a warning if that concerns another tool's entry alone."""
+    """Yield a failure for what keeps hooks from running.
+
+    It is a warning if it concerns another tool's entry alone, or hooks that the person has yet to trust.
+    """
     for obstacle in survey.obstacles:
         is_another = obstacle.within and not any(map(obstacle.stops, survey.installed))
-        yield Finding(obstacle.check, WARNING if is_another else FAILURE, obstacle.what, obstacle.advice)
-
-
-def names_tailhook(path: str) -> bool:
-    """Return whether a file that is not valid has an entry of tailhook all the same."""
-    try:
-        text = read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)
-        return ENTRY.encode() in text or f"/tailhook/{POOLS}/".encode() in text
-    except OSError:
-        return False
+        status = WARNING if is_another or obstacle.check == TRUST else FAILURE
+        yield Finding(obstacle.check, status, obstacle.what, obstacle.advice)
 
 
 def check_plates() -> Iterator[Finding]:

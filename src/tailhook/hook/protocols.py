@@ -141,14 +141,21 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     off_switch: Sequence[str]
     off_value: object
     off_is_overridden: bool
-    features: str
+    disabled_names: Sequence[str]
+    toml_file: str
+    toml_requirements: str
     feature_names: Sequence[str]
+    managed_only: str
+    trust_option: str
     managed_folders: Mapping[str, str]
     managed_switches: Mapping[str, Sequence[str]]
     setting_types: Mapping[str, str]
     hook_types: Mapping[str, Mapping[str, str]]
     hook_member_types: Mapping[str, str]
     guard_events: Sequence[str]
+    known_members: Sequence[str]
+    has_defaults: bool
+    older_versions: str
     project_variables: Sequence[str]
     note: str
 

@@ -10,6 +10,10 @@ from pathlib import Path
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
+from tailhook.install.command import client_of
+from tailhook.install.hooks import SettingsError, find_ours
+from tailhook.install.hooks_file import hooks_files
+from tailhook.install.settings import Settings
 from tailhook.pool.control import read_sockets_prefix, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
@@ -133,3 +137,14 @@ def remove_folder(folder: Path) -> None:
         except OSError:
             if time.monotonic() > deadline:
                 raise
+
+
+def files_by_client() -> dict[str, str]:
+    """Return the clients that hooks of the user or of this project use, each with a file that has such hooks."""
+    found: dict[str, str] = {}
+    for file in hooks_files():
+        for path in map(file.path, file.paths):
+            with suppress(OSError, SettingsError, ValueError):
+                text = Settings(file, path).text_or_new
+                found |= {client: path for hook in find_ours(file, text) if (client := client_of(hook.argv))}
+    return found

@@ -15,6 +15,7 @@ from tailhook.hook.machines import machines_with
 from tailhook.install import json_text
 from tailhook.install.command import argv_of, hook_command, is_ours, machines_of, reporting_machines
 from tailhook.install.hooks_file import HooksFile
+from tailhook.install.shape import CHECKS
 
 FLAGS = ("--exit", "0", "--announce")  # every version of a host obeys the answer at exit code 0
 
@@ -186,6 +187,7 @@ def with_hooks(
         if kept:  # its place may have changed
             hook = next(hook for hook in find_ours(file, text) if hook.event == event)
             text = with_command(text, hook, wanted[event].command, file.command_members)
+            text = with_usable_members(file, text, hook)
         elif event in wanted:
             text = with_hook(file, text, event, wanted[event])
     return text if cap is None else with_cap(file, text, cap)
@@ -199,10 +201,41 @@ def has_matcher(file: HooksFile, text: str, hook: Hook, matcher: str | None) -> 
     return matcher == (None if written is None else json.loads(written))
 
 
+def own_members(file: HooksFile, event: str) -> dict[str, Any]:
+    """Return the members of a hook that are not its command."""
+    return {
+        **({"type": file.hook_type} if file.hook_type else {}),
+        **file.hook_members,
+        **file.event_members.get(event, {}),
+    }
+
+
+def with_usable_members(file: HooksFile, text: str, hook: Hook) -> str:
+    """Return the text with our value in place of each one that the host cannot use, such as a timeout of "10"."""
+    style = json_text.Style.of(text)
+    for name, ours in own_members(file, hook.event).items():
+        if name in hook.fields and not is_usable(file, name, hook.fields[name], ours):
+            text = json_text.replace(text, (*hook.path, name), style.write(ours, None))
+        elif name == "type" and name not in hook.fields:
+            text = json_text.put(text, hook.path, ours, name)
+    return text
+
+
+def is_usable(file: HooksFile, name: str, value: object, ours: object) -> bool:
+    """Return whether a person's value of a member that we write may stay.
+
+    ours: what we write there.
+    """
+    if name == "type":
+        return value == ours
+    kind = "a string" if isinstance(ours, str) else "a number above 0"
+    return CHECKS[file.hook_member_types.get(name, kind)](value)
+
+
 def with_hook(file: HooksFile, text: str, event: str, wanted: Wanted) -> str:
     """Return the text with one more hook, in a group of its own if the host has groups."""
-    hook = {"type": file.hook_type} if file.hook_type else {}
-    member = {**hook, **wanted.command, **file.hook_members, **file.event_members.get(event, {})}
+    own = own_members(file, event)
+    member = {**{name: own[name] for name in ("type",) if name in own}, **wanted.command, **own}
     if file.has_groups:
         group: dict[str, Any] = {} if wanted.matcher is None else {"matcher": wanted.matcher}
         member = {**group, "hooks": [member]}

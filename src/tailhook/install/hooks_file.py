@@ -39,8 +39,14 @@ class HooksFile(NamedTuple):
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
     off_is_overridden: whether that value of a later scope counts alone.
-    features: the file below `folder` whose table "features" can switch all hooks off, in TOML; "" if there is none.
-    feature_names: the names of that feature, the one that counts first.
+    disabled_names: the path of the list of names of hooks that the host skips, () if there is none.
+    toml_file: the person's settings below `folder`, in TOML; "" if there are none.
+    toml_requirements: the path of an administrator's settings in TOML, "" if there are none.
+    feature_names: the names of the feature in the table "features" of both that can switch all hooks off, the one that
+        counts first.
+    managed_only: the setting in `toml_requirements` that leaves only an administrator's hooks on, "" if there is none.
+    trust_option: the host's flag that runs hooks which the person has not trusted; "" if hooks need no trust. Those
+        that are trusted are in the table "hooks.state" of `toml_file`.
     managed_folders: where an administrator's settings are, by `sys.platform`; {} if the host has none.
     managed_switches: the settings of an administrator that keep hooks from running; of each, the kinds of places whose
         hooks run all the same ("managed", "plugin").
@@ -49,6 +55,9 @@ class HooksFile(NamedTuple):
     hook_types: the types that a hook may have; of each, the members that it must have, and what they must be.
     hook_member_types: what further members of a hook must be, if they are there.
     guard_events: the events whose wrong entries make the host ignore the whole file; of others it ignores the entry.
+    known_members: the members that the file may have; with another one the host ignores it. () if it may have any.
+    has_defaults: whether null stands for a missing member, and a group may have no hooks.
+    older_versions: what older versions do about a wrong entry, after a sentence; "" for the same.
     project_variables: the variables in which a hook gets the project's folder.
     note: what a person must know after an install, "" for nothing.
     """
@@ -76,14 +85,21 @@ class HooksFile(NamedTuple):
     off_switch: Sequence[str] = ()
     off_value: object = None
     off_is_overridden: bool = False
-    features: str = ""
+    disabled_names: Sequence[str] = ()
+    toml_file: str = ""
+    toml_requirements: str = ""
     feature_names: Sequence[str] = ()
+    managed_only: str = ""
+    trust_option: str = ""
     managed_folders: Mapping[str, str] = {}
     managed_switches: Mapping[str, Sequence[str]] = {}
     setting_types: Mapping[str, str] = {}
     hook_types: Mapping[str, Mapping[str, str]] = {}
     hook_member_types: Mapping[str, str] = {}
     guard_events: Sequence[str] = ()
+    known_members: Sequence[str] = ()
+    has_defaults: bool = False
+    older_versions: str = ""
     project_variables: Sequence[str] = ()
     note: str = ""
 
@@ -121,6 +137,11 @@ class HooksFile(NamedTuple):
         """The host's folder, which an environment variable may name."""
         named = os.environ.get(self.folder_variable) if self.folder_variable else None
         return Path(named or Path.home() / self.folder).absolute()
+
+    @property
+    def toml_path(self) -> str:
+        """The path of the person's settings in TOML, "" if there are none."""
+        return str(self.user_folder / self.toml_file) if self.toml_file else ""
 
     @property
     def managed_paths(self) -> list[str]:

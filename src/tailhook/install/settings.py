@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
-from tailhook.install.hooks import SettingsError, is_blank, values_of
+from tailhook.install.hooks import SettingsError, is_blank, values_of, without_hooks
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
@@ -61,12 +61,12 @@ def read(target: str) -> str | None:
     except FileNotFoundError:
         return None
     except IsADirectoryError:
-        raise SettingsError(f"{target} is a directory. The host reads a file there. Move the directory away.") from None
+        raise SettingsError(f"{target} is a directory, and the host reads a file there") from None
     try:
         if data.strip(b"\xef\xbb\xbf \t\r\n") or not Path(target).is_file():  # a blank file has no settings
             parse_json(data)
     except ValueError as error:
-        raise SettingsError(f"{target}: {position(data, str(error))}. The file is left as it is.") from None
+        raise SettingsError(f"{target}: {position(data, str(error))}") from None
     return data.decode("utf-8")
 
 
@@ -75,7 +75,7 @@ def check(file: HooksFile, path: str, text: str) -> None:
     try:
         values_of(file, text)
     except SettingsError as error:
-        raise SettingsError(f"{path}: {error}. The file is left as it is.") from None
+        raise SettingsError(f"{path}: {error}") from None
 
 
 def position(data: bytes, complaint: str) -> str:
@@ -154,6 +154,14 @@ def has_receipts() -> bool:
     """Return whether hooks are installed in a file of any host."""
     folder = Path(state_folder(), "settings")
     return folder.is_dir() and any(path.suffix != ".backup" for path in folder.iterdir())
+
+
+def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
+    """Return the file's text without our hooks, which `uninstall` restores; None for no file."""
+    if found.text is None or (receipt and receipt.wrote(found.text)):
+        return receipt.before if receipt else None
+    before, cap = (receipt.before, receipt.cap) if receipt else (None, None)
+    return without_hooks(found.file, found.text, before, cap)
 
 
 # ---- replacing ---------------------------------------------------------------
@@ -270,9 +278,7 @@ def encoded(settings: Settings, text: str) -> bytes:
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise SettingsError(
-            f"{settings.path}: the interpreter's path is not UTF-8. The file is left as it is."
-        ) from None
+        raise SettingsError(f"{settings.path}: the interpreter's path is not UTF-8, and JSON cannot hold it") from None
 
 
 def keep_backup(settings: Settings) -> None:

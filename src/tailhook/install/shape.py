@@ -26,6 +26,7 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "an object": lambda value: isinstance(value, dict),
     "a list": lambda value: isinstance(value, list),
     "a list of strings": lambda value: isinstance(value, list) and all(isinstance(item, str) for item in value),
+    "a whole number": lambda value: is_number(value) and value >= 0 and not isinstance(value, float),
     "a number above 0": lambda value: is_number(value) and value > 0,
     "a whole number above 0": lambda value: is_number(value) and value > 0 and value == int(value),
     "a URL": lambda value: isinstance(value, str) and bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", value)),
@@ -50,6 +51,9 @@ def find_faults(file: HooksFile, values: Mapping[str, Any]) -> Iterator[Fault]:
 
     values: as `tailhook.install.hooks.values_of` returns them.
     """
+    for name in values if file.known_members else ():
+        if name not in file.known_members:
+            yield Fault((name,), f"is not one of {', '.join(file.known_members)}", drops_file=True)
     for name, wanted in file.setting_types.items():
         *above, last = name.split(".")
         holder: Any = values
@@ -68,6 +72,8 @@ def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tupl
     if not isinstance(group, dict):
         yield (), f"is {describe_value(group)}, not an object"
         return
+    if file.has_defaults:
+        group = {"hooks": [], **{name: value for name, value in group.items() if value is not None}}
     for name, wanted in (("hooks", "a list"), *((("matcher", "a string"),) if "matcher" in group else ())):
         if complaint := find_complaint(group, name, wanted):
             yield (name,), complaint
@@ -84,6 +90,8 @@ def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tupl
                 f"is {describe_value(kind) if 'type' in hook else 'missing'}, not one of {known}",
             )
             continue
+        if file.has_defaults:
+            hook = {name: value for name, value in hook.items() if value is not None}
         optional = {name: wanted for name, wanted in file.hook_member_types.items() if name in hook}
         for name, wanted in {**file.hook_types[kind], **optional}.items():
             if complaint := find_complaint(hook, name, wanted):

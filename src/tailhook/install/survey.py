@@ -3,122 +3,76 @@
 Reads hooks files and changes nothing. The commands that start a loop use it too, so it imports little.
 """
 
-import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import current_host
+from tailhook.hook.hosts import DEFAULT, current_host
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import exists, project_root
-from tailhook.install.command import is_tailhook, machines_of
-from tailhook.install.hooks import Hook, SettingsError, hooks_of, values_of
+from tailhook.install.command import ENTRY
+from tailhook.install.hooks import SettingsError, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
+from tailhook.install.installed import Found, Installed, find_installed
+from tailhook.install.obstacles import TRUST, Obstacle, find_obstacles
 from tailhook.install.settings import Settings
-from tailhook.install.shape import Fault, find_faults, name_place
+from tailhook.install.shape import find_faults
+from tailhook.pool.installation import POOLS
 from tailhook.stores.atomic import read_file
 
-
-class Found(NamedTuple):
-    """A hooks file that exists.
-
-    file: the description of its host's hooks files.
-    values: what it holds.
-    faults: what the host does not accept in it.
-    is_managed: whether an administrator wrote it.
-    """
-
-    file: HooksFile
-    path: str
-    text: str
-    values: dict[str, Any]
-    faults: Sequence[Fault] = ()
-    is_managed: bool = False
-
-    @property
-    def is_dropped(self) -> bool:
-        """Whether the host ignores the whole file."""
-        return any(fault.drops_file for fault in self.faults)
-
-    @property
-    def env(self) -> Mapping[str, object]:
-        """The environment that the file sets for hooks; empty if the host's files set none."""
-        env = {} if self.is_dropped else self.values.get(self.file.env_member)
-        return env if isinstance(env, dict) else {}
-
-
-class Installed(NamedTuple):
-    """A place that runs tailhook.
-
-    file: the description of its host's hooks files.
-    path: of the hooks file.
-    where: the place in it, for people.
-    hook: None if the plugin runs it, which has no hook in the file.
-    machines: those that are asked.
-    kind: "file", "managed" if an administrator wrote the file, or "plugin".
-    """
-
-    file: HooksFile
-    path: str
-    where: str
-    hook: Hook | None
-    machines: Sequence[str]
-    kind: str
-
-    def asks(self, machine: str) -> bool:
-        """Return whether a stop asks the machine here."""
-        return machine in self.machines and self.asks_stops
-
-    @property
-    def asks_stops(self) -> bool:
-        """Whether it runs when an agent stops."""
-        return self.hook is None or self.hook.event == self.file.stop_event
-
-
-class Obstacle(NamedTuple):
-    """What keeps a host from running hooks.
-
-    path: the file in which it is.
-    what: what it is and what follows, for people; names the file.
-    advice: what to do.
-    within: the path of the entry whose hooks do not run; () for the whole file; None for the hooks of all files.
-    spares: the kinds of places whose hooks run all the same.
-    check: the name of the doctor's check.
-    """
-
-    path: str
-    what: str
-    advice: str
-    within: Sequence[str | int] | None = None
-    spares: Sequence[str] = ()
-    check: str = "off"
-
-    def stops(self, there: Installed) -> bool:
-        """Return whether the hook of this place does not run."""
-        if self.within is None:
-            return there.kind not in self.spares
-        hook = there.hook.path if there.hook else ()
-        return there.path == self.path and hook[: len(self.within)] == tuple(self.within)
+REPAIR = "Correct the file by hand. The host cannot read it either."
 
 
 class Survey(NamedTuple):
     """What is known of a host's hooks here.
 
-    found: the hooks files that the host reads, in the order in which a later one counts.
+    file: the description of the host's hooks files.
+    found: those that the host reads, in the order in which a later one counts.
     unusable: the paths of files that cannot be read, and why.
     installed: the places that run tailhook.
     obstacles: what keeps hooks from running.
     """
 
+    file: HooksFile
     found: Sequence[Found]
     unusable: Sequence[tuple[str, SettingsError | OSError]]
     installed: Sequence[Installed]
     obstacles: Sequence[Obstacle]
 
     def obstacles_of(self, there: Installed) -> list[Obstacle]:
-        """Return what keeps the hook of a place from running."""
-        return [obstacle for obstacle in self.obstacles if obstacle.stops(there)]
+        """Return what keeps the hook of a place from running. A missing trust is left out: the host asks for it."""
+        return [obstacle for obstacle in self.obstacles if obstacle.stops(there) and obstacle.check != TRUST]
+
+    @property
+    def hindrance(self) -> str:
+        """What would keep a hook in the person's files from running, and what to do; "" if nothing would."""
+        for path, error in self.unusable:
+            if counts_as_unusable(self.file, path):
+                return f"{reason_of(error)}. {REPAIR}"
+        obstacles = (found for found in self.obstacles if not found.within and "file" not in found.spares)
+        return next((f"{obstacle.what}. {obstacle.advice}" for obstacle in obstacles), "")
+
+
+def reason_of(error: TailhookError | OSError) -> str:
+    """Return why a hooks file cannot be used, for a person."""
+    return describe(error) if isinstance(error, OSError) else str(error)
+
+
+def counts_as_unusable(file: HooksFile, path: str) -> bool:
+    """Return whether a hooks file that cannot be used matters to tailhook.
+
+    A file of another host than Claude Code counts only if tailhook is in it: other hosts' files may have comments.
+    """
+    if file.name == DEFAULT:
+        return True
+    try:
+        text = read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)
+        return ENTRY.encode() in text or f"/tailhook/{POOLS}/".encode() in text
+    except OSError:
+        return False
 
 
 def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = SCOPES) -> Survey:
@@ -141,94 +95,8 @@ def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = 
         if text is not None:
             values = values_of(file, text)
             found.append(Found(file, path, text, values, list(find_faults(file, values)), is_managed))
-    switches = [*find_off_switches(found), *find_managed_switches(found), *find_disabled_feature(file)]
-    obstacles = [*find_faulty_files(found), *switches]
-    return Survey(found, unusable, list(find_installed(found, wanted)), obstacles)
-
-
-def find_installed(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
-    """Yield every place that runs tailhook; a plugin that several files enable is one.
-
-    found: the files of one host.
-    wanted: the machines that are configured.
-    """
-    plugins: dict[str, tuple[Found, object]] = {}
-    for there in found:
-        kind = "managed" if there.is_managed else "file"
-        for hook in hooks_of(there.file, there.values):
-            if is_tailhook(hook.argv):
-                where = f"{there.path}: {hook.event}"
-                yield Installed(there.file, there.path, where, hook, machines_of(hook.argv) or wanted, kind)
-        enabled = None if there.is_dropped else there.values.get(there.file.plugins_member)
-        plugins |= {name: (there, on) for name, on in enabled.items()} if isinstance(enabled, dict) else {}
-    for name, (there, on) in plugins.items():
-        if name.partition("@")[0] == "tailhook" and on is True:
-            yield Installed(there.file, there.path, f"{there.path}: the plugin {name}", None, wanted, "plugin")
-
-
-def find_faulty_files(found: Sequence[Found]) -> Iterator[Obstacle]:
-    """Yield an obstacle for each value for which the host ignores a whole file or an entry."""
-    advice = "Correct that value, then restart running sessions."
-    for there in found:
-        for fault in there.faults:
-            what = f"{there.path}, {name_place(there.text, fault.path)} {fault.complaint}, so {there.file.host.TITLE}"
-            if fault.drops_file:
-                what += " ignores the whole file and runs no hook in it"
-                yield Obstacle(there.path, what, advice, (), (), "settings")
-            else:
-                what += " ignores that entry; older versions ignore the whole file"
-                yield Obstacle(there.path, what, advice, fault.path[: 5 if len(fault.path) > 4 else 3], (), "settings")
-
-
-def find_off_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
-    """Yield an obstacle for each file in which a person has switched all hooks off."""
-    set_in: list[tuple[Found, object]] = []
-    for there in found:
-        value: object = {} if there.is_dropped else there.values
-        for name in there.file.off_switch:
-            value = value.get(name) if isinstance(value, dict) else None
-        if there.file.off_switch and value is not None:
-            set_in.append((there, value))
-    for there, value in set_in[-1:] if found and found[0].file.off_is_overridden else set_in:
-        if value is there.file.off_value and not there.is_managed:
-            name = ".".join(there.file.off_switch)
-            what = f"{there.path}: {name} is {json.dumps(value)}, so the host runs no hook"
-            yield Obstacle(there.path, what, "Change it to use loops again.", spares=("managed",))
-
-
-def find_managed_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
-    """Yield an obstacle for each setting of an administrator that keeps the user's hooks from running."""
-    values: dict[str, tuple[str, object]] = {}
-    for there in found:
-        if there.is_managed:
-            values |= {name: (there.path, value) for name, value in there.values.items()}
-    for name, spared in found[0].file.managed_switches.items() if found else ():
-        path, value = values.get(name, ("", None))
-        if value in (None, False) or (isinstance(value, list) and "hooks" not in value):
-            continue
-        runs = "no hook" if not spared else "no hook of the user or of a project"
-        what = f"{path}: {name} is {json.dumps(value)}, so the host runs {runs}"
-        yield Obstacle(path, what, "Ask the administrator of this computer to change it.", spares=spared)
-
-
-def find_disabled_feature(file: HooksFile) -> Iterator[Obstacle]:
-    """Yield an obstacle if the host's configuration in TOML switches all hooks off."""
-    path = str(file.user_folder / file.features)
-    if not file.features:
-        return
-    try:
-        text = read_file(path)
-        if not any(name.encode() in text for name in file.feature_names):
-            return
-        import tomllib  # takes longer than all the rest
-
-        features = tomllib.loads(text.decode("utf-8")).get("features")
-    except (OSError, ValueError):  # the host reports this itself
-        return
-    values = [features[name] for name in file.feature_names if name in features] if isinstance(features, dict) else []
-    if values and values[0] is False:
-        what = f"{path}: the feature {file.feature_names[0]} is false, so the host runs no hook"
-        yield Obstacle(path, what, "Change it to use loops again.")
+    installed = list(find_installed(found, wanted))
+    return Survey(file, found, unusable, installed, list(find_obstacles(file, found, installed)))
 
 
 # ---- the limit on blocks in a row ---------------------------------------------
@@ -292,8 +160,11 @@ def why_not_driven(surveys: Sequence[Survey], machine: str) -> str:
         return ""
     if obstacles:
         return f"no hook runs here: {obstacles[0][0].what}. To see everything that is wrong:  tailhook doctor"
-    host = current_host()
-    command = hooks_file_of(host.NAME).install_command
+    host = current_host().NAME
+    for survey in surveys:
+        if (survey.file.name == host or survey.unusable) and (why := survey.hindrance):
+            return f"no hook runs here: {why} Then:  {survey.file.install_command}"
+    command = hooks_file_of(host).install_command
     if any(survey.installed for survey in surveys):
         return f"no hook that is installed here asks {machine}. To add it:  {command} --with {machine}"
     return f"no hook is installed here. To install the hooks:  {command}"

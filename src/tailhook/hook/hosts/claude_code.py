@@ -101,6 +101,7 @@ HOOKS_FILE: "HooksFileFields" = {
         "asyncRewake": "true or false",
     },
     "guard_events": ("PreToolUse", "PermissionRequest"),
+    "older_versions": "; versions before 2.1.257 run no hook of the file",
     "project_variables": ("CLAUDE_PROJECT_DIR",),
     "payload": {
         "session_id": "doctor",

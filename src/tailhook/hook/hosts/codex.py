@@ -78,8 +78,20 @@ HOOKS_FILE: "HooksFileFields" = {
         "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
         "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
     },
-    "features": "config.toml",
+    "toml_file": "config.toml",
+    "toml_requirements": "/etc/codex/requirements.toml",
     "feature_names": ("hooks", "codex_hooks"),
+    "managed_only": "allow_managed_hooks_only",
+    "trust_option": "--dangerously-bypass-hook-trust",
+    "known_members": ("hooks", "description"),
+    "setting_types": {"description": "a string"},
+    "hook_types": {"command": {"command": "a string"}, "mcp_tool": {}, "prompt": {}, "agent": {}},
+    "hook_member_types": {"timeout": "a whole number", "async": "true or false", "statusMessage": "a string"},
+    "guard_events": (
+        *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact"),
+        *("PostCompact", "SubagentStart", "SubagentStop", "Stop", "SessionEnd"),
+    ),
+    "has_defaults": True,
     "note": "Codex runs a hook only after you trust it in Codex's own dialog.",
     "payload": {
         "session_id": "doctor",

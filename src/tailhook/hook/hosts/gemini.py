@@ -53,6 +53,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "off_switch": ("hooksConfig", "enabled"),
     "off_value": False,
     "off_is_overridden": True,
+    "disabled_names": ("hooksConfig", "disabled"),
     "project_variables": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),
     "payload": {
         "session_id": "doctor",

@@ -1,0 +1,201 @@
+"""`tailhook uninstall` removes the hooks from an agent host's settings, and with the last ones what hooks need."""
+
+import argparse
+import os
+import posix
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tailhook.cli.chosen_file import (
+    add_file,
+    add_yes,
+    chosen_file,
+    confirm,
+    describe_other_names,
+    is_confirmed,
+    read_settings,
+)
+from tailhook.cli.output import Commands, command, print_lines
+from tailhook.hook.answer import plain
+from tailhook.hook.event import load_config
+from tailhook.hook.idle import stale_after
+from tailhook.hook.payload import project_folders
+from tailhook.install import hooks, settings
+from tailhook.install.client import client_folders, files_by_client, remove_clients
+from tailhook.install.command import client_of
+from tailhook.install.hooks import SettingsError
+from tailhook.install.hooks_file import HooksFile
+from tailhook.install.settings import Settings, without_ours
+from tailhook.install.survey import Survey, surveys_here, why_not_driven
+from tailhook.machines import idle, ralph
+from tailhook.plates import paths
+from tailhook.pool.control import is_running
+from tailhook.pool.installation import POOLS
+from tailhook.stores import loop as loops
+from tailhook.stores.atomic import check_folder, state_folder_path
+from tailhook.stores.ralph import find_ralph
+
+DAEMON_ENDS_S = 10.0
+
+
+def add(commands: Commands) -> None:
+    """Declare the command."""
+    parser = command(
+        commands,
+        "uninstall",
+        uninstall,
+        "remove the hooks from the settings of an agent host",
+        "tailhook uninstall --scope project",
+    )
+    add_file(parser)
+    add_yes(parser)
+
+
+def uninstall(arguments: argparse.Namespace) -> None:
+    """Show what would be removed, ask, and remove it."""
+    file = chosen_file(arguments)
+    path = file.path(arguments.scope)
+    use_state_of_installed(file, path)
+    had_hooks = True
+    while True:
+        found = read_settings(file, path)
+        receipt = settings.receipt_for(found.target)
+        text = without_ours(found, receipt)
+        if receipt and receipt.before is None and text is not None and hooks.is_empty(file, text):
+            text = None  # the file is ours, and nothing else was added
+        if text == found.text:
+            if receipt:  # an uninstall was killed, or a person has removed the hooks
+                with settings.settings_lock(found.target):
+                    if found.reload().text != found.text:
+                        continue
+                    settings.forget(found.target)
+            had_hooks = bool(receipt)
+            print_lines(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
+            break
+        confirm(found, text, arguments)
+        with settings.settings_lock(found.target):
+            if found.reload().text != found.text:
+                continue
+            settings.restore(found, text)
+        print_lines(*describe_other_names(found))
+        if text is None:
+            print_lines(f"{plain(path)} contained nothing else and was removed.")
+        elif receipt and receipt.wrote(found.text):
+            print_lines(f"{plain(path)} is restored, byte for byte.")
+        else:
+            print_lines(
+                f"The hooks were removed from {plain(path)}; the rest of it stays.",
+                f"Backup of the old file: {plain(settings.backup_path(found.target))}",
+            )
+        break
+    if not settings.has_receipts() and (had_hooks or may_remove_client(arguments)):
+        with settings.client_lock():
+            if not settings.has_receipts():  # no install has come meanwhile
+                remove_rest()
+    print_lines(*describe_loops())
+    saved = settings.remove_empty_folders()
+    if saved and not settings.has_receipts():
+        print_lines(f"What hooks, loops and the daemon have saved stays: {plain(saved)}")
+
+
+def describe_loops() -> list[str]:
+    """Return lines about this project's loops, which stay: whether no hook continues them any more."""
+    surveys = surveys_here()
+    lines = []
+    with suppress(OSError):
+        folders = list(project_folders({}))
+        found = loops.find_loop(folders)
+        if found and idle.is_live(found.state, time.time(), stale_after(load_config(folders[0]))):
+            lines += describe_loop(surveys, "idle", found.path, "loop")
+        elif found:
+            lines.append(f"What the loops of this project have saved stays: {plain(found.path)}")
+        page = find_ralph(folders)
+        if page and ralph.is_live(page.state):
+            lines += describe_loop(surveys, "ralph", page.path, "ralph")
+    return lines
+
+
+def describe_loop(surveys: Sequence[Survey], machine: str, path: str, group: str) -> list[str]:
+    """Return a line about a running loop if no hook continues it any more.
+
+    group: of the command that ends it.
+    """
+    if not why_not_driven(surveys, machine):
+        return []
+    return [
+        f"A loop is still running in {plain(path)}, and no hook continues it now. To end it:  tailhook {group} cancel"
+    ]
+
+
+def use_state_of_installed(file: HooksFile, path: str) -> None:
+    """Let this process use the private state folder that the hooks were installed with.
+
+    XDG_STATE_HOME may name another one now. Their client, its pool, and the receipts of what was installed are there.
+    Only the user's own settings are trusted with this: a project's file may have come with a clone, and the processes
+    behind the sockets of that folder will be ended.
+    """
+    is_own = os.path.realpath(path) == os.path.realpath(file.path("user"))
+    with suppress(OSError, SettingsError, ValueError):
+        ours = hooks.find_ours(file, Settings(file, path).text_or_new)
+        clients = {client for hook in ours if (client := client_of(hook.argv))}
+        (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
+        if state == state_folder_path() or not check_folder(state):
+            return
+        home = state.rpartition("/")[0]
+        if not is_own:
+            print_lines(f"The hooks of this file use a native client in {plain(state)}, which stays.")
+        else:
+            print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
+            os.environ["XDG_STATE_HOME"] = home
+            posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # which does not follow os.environ
+
+
+def may_remove_client(arguments: argparse.Namespace) -> bool:
+    """Ask whether to remove the client, if there is one: hooks that were written by hand may use it."""
+    if arguments.yes or not client_folders(files_by_client()):
+        return True
+    if sys.stdin.isatty():
+        return is_confirmed("Remove the native client, too? Hooks that were written by hand may use it.")
+    print_lines("The native client stays, as hooks that were written by hand may use it. To remove it, add --yes.")
+    return False
+
+
+def remove_rest() -> None:
+    """Remove the clients that no known hook uses, and end the pools and the daemon. Print what was done."""
+    using = files_by_client()
+    if remove_clients(using):
+        print_lines("The pool was ended and the native client removed.")
+    for client, path in using.items():
+        print_lines(f"{plain(client)} stays: {plain(path)} has hooks that use it.")
+    print_lines(*end_daemon())
+
+
+def end_daemon() -> list[str]:
+    """End the daemon if a hook started it, and keep hooks from starting another. Return lines for the user."""
+    lines = []
+    pid, kind = paths.find_lock_owner()
+    if pid and paths.is_locked():
+        advice = f"(process {pid}). To end it:  kill {pid}"
+        if kind == paths.WITH_PORT:
+            lines = [f"The daemon that you started still runs {advice}"]
+        elif end_daemon_process(pid):
+            lines = [f"The daemon was ended. What it has recorded stays in {plain(str(paths.state_path()))}."]
+        else:
+            lines = [f"The daemon did not end within {DAEMON_ENDS_S:g} s {advice}"]
+    paths.remove_argv()  # which a daemon that starts writes again
+    return lines
+
+
+def end_daemon_process(pid: int) -> bool:
+    """End the daemon's process; return whether it has ended in time."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + DAEMON_ENDS_S
+    while paths.is_locked() or is_running(pid):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
