@@ -104,6 +104,29 @@ def test_an_earlier_run_is_compared(facts, tmp_path):
     assert "within the noise" in compare_runs(before, before)[1]
 
 
+@pytest.mark.parametrize(
+    ("before", "now", "is_noise"),
+    [((1.0, 1.0), (1.5, 1.5), False), ((1.0, 1.0), (1.5, 1.0), True), ((1.0, 1.0), (1.0, 1.5), True)],
+)
+@pytest.mark.parametrize("has_undisturbed", [True, False])
+def test_a_change_is_shown_as_noise_by_the_rule_that_judges_it(before, now, is_noise, has_undisturbed):
+    """of each run: its ratio to bare Python, and the same undisturbed."""
+    rows = [
+        {
+            "case": "idle",
+            "transcript": "10 KB",
+            "form": "cold",
+            "ratio_to_bare": {"value": wall, "low": wall * 0.99, "high": wall * 1.01},
+            "undisturbed_ratio_to_bare": {"value": own, "low": own * 0.99, "high": own * 1.01}
+            if has_undisturbed
+            else None,
+        }
+        for wall, own in (before, now)
+    ]
+    lines = compare_runs(*({"rows": [row]} for row in rows))
+    assert ("within the noise" in lines[1]) == (is_noise if has_undisturbed else before[0] == now[0])
+
+
 def test_names_of_an_earlier_run_are_printed_without_their_control_characters(facts):
     row = {**facts["rows"][0], "case": "\x1b[31mred\nline", "transcript": "\x9b", "form": "\x07"}
     lines = compare_runs({"rows": [row]}, facts)
@@ -126,7 +149,7 @@ def test_hooks_of_two_names_are_not_compared_and_those_of_one_name_are_whatever_
 def test_columns_of_a_table_never_run_together():
     rows = [subject_of(name=name, times=[time] * 6, bare=[0.01, 10.0] * 3) for name, time in (("a", 1.0), ("b", 9e4))]
     facts = bench_facts(rows, Limits(), {})
-    for lines in (format_figures("text", facts).splitlines()[2:], compare_runs(facts, facts)):
+    for lines in (format_figures("text", facts).splitlines()[3:], compare_runs(facts, facts)):
         assert len({len(line.removesuffix(" (within the noise)")) for line in lines}) == 1
         assert all(f"){digit}" not in line for line in lines for digit in "0123456789")
 

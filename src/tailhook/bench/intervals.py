@@ -99,6 +99,30 @@ def ratio_of(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(value, value * math.exp(-below), value * math.exp(above))
 
 
+class Change(NamedTuple):
+    """How a ratio has changed since another run: the ratio of both, of the wall time and undisturbed."""
+
+    wall: Estimate
+    undisturbed: Estimate
+
+    @property
+    def is_noise(self) -> bool:
+        """Whether one of the intervals contains 1: then the computer's other programs, or chance, may explain it."""
+        return any(found.low <= 1 <= found.high for found in self)
+
+
+def change_since(
+    before: Estimate, now: Estimate, undisturbed_before: Estimate | None, undisturbed_now: Estimate | None
+) -> Change:
+    """Return how a ratio has changed. If one of the undisturbed ratios is not known, the wall time stands for both."""
+    wall = ratio_of(now, before)
+    if undisturbed_before is None or undisturbed_now is None:
+        return Change(wall, wall)
+    if not 0 < undisturbed_now.low <= undisturbed_now.high < math.inf:
+        return Change(wall, wall)
+    return Change(wall, ratio_of(undisturbed_now, undisturbed_before))
+
+
 def judge(found: Estimate, limit: float) -> str:
     """Return whether a value is within its limit: PASS, FAIL, or NOISY if the values do not show that.
 

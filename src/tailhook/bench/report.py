@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import tailhook
-from tailhook.bench.intervals import Estimate, ratio_of
+from tailhook.bench.intervals import Estimate, change_since
 from tailhook.bench.rounds import Limits, Subject, make_title
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 
+LEGEND = "x bare, x true, x other: times bare Python (it starts and does nothing), /bin/true, and the other hook"
 SCHEMA = 1  # of the JSON; a change that a reader must know makes it larger
 MAX_RATIO = 1e9  # that is read; an integer may be too large for a float
 BENCH_FORMATS = ("text", "json", "markdown", "bmf", "github", "hyperfine")
@@ -141,6 +142,11 @@ def finite_estimate_of(found: Estimate) -> dict[str, float] | None:
     return estimate_of(found) if found.high < math.inf else None
 
 
+def saved_estimate(found: Mapping[str, float] | None) -> Estimate | None:
+    """Return an estimate of JSON, None if there is none."""
+    return Estimate(**found) if found else None
+
+
 def answered_words(row: Mapping[str, Any]) -> str:
     """Return how many runs of a warm hook a worker answered, if some were cold, else ""."""
     answered = row["answered_by_worker"]
@@ -193,7 +199,7 @@ def as_text(facts: Mapping[str, Any]) -> str:
     head, *lines = align(table)
     lines = [line + answered_words(row) for line, row in zip(lines, facts["rows"], strict=True)]
     about = f"{facts['python']}, tailhook {facts['tailhook']}, load {facts['load'][0]:.1f}"
-    return "\n".join([about, "", head, *lines])
+    return "\n".join([about, LEGEND, "", head, *lines])
 
 
 def align(table: Sequence[Sequence[str]]) -> list[str]:
@@ -329,7 +335,7 @@ def is_saved_ratio(ratio: object) -> bool:
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a table of what has changed since an earlier run: a hook's ratio to bare Python, then and now.
 
-    A change counts if its interval does not have 0 in it.
+    A change is within the noise by the rule of `Change.is_noise`, which also decides about a limit.
     """
     known = rows_by_title(before)
     table = [["hook", "before", "now", "change"]]
@@ -342,9 +348,12 @@ def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
             table.append([name, "", with_interval(new_ratio), "new"])
             notes.append("")
             continue
-        change = ratio_of(Estimate(**new_ratio), Estimate(**old["ratio_to_bare"]))
-        table.append([name, with_interval(old["ratio_to_bare"]), with_interval(new_ratio), f"{change.value - 1:+.1%}"])
-        notes.append(" (within the noise)" if change.low <= 1 <= change.high else "")
+        undisturbed = [saved_estimate(one.get("undisturbed_ratio_to_bare")) for one in (old, row)]
+        change = change_since(Estimate(**old["ratio_to_bare"]), Estimate(**new_ratio), *undisturbed)
+        table.append(
+            [name, with_interval(old["ratio_to_bare"]), with_interval(new_ratio), f"{change.wall.value - 1:+.1%}"]
+        )
+        notes.append(" (within the noise)" if change.is_noise else "")
     table += [[name, with_interval(row["ratio_to_bare"]), "", "gone"] for name, row in known.items()]
     return [line + note for line, note in zip_longest(align(table), notes, fillvalue="")]
 
@@ -364,6 +373,5 @@ def note_earlier_run(subjects: Sequence[Subject], saved: Mapping[str, Any]) -> l
             new.append(subject)
             continue
         subject.before = Estimate(**row["ratio_to_bare"])
-        undisturbed = row.get("undisturbed_ratio_to_bare")
-        subject.undisturbed_before = Estimate(**undisturbed) if undisturbed else None
+        subject.undisturbed_before = saved_estimate(row.get("undisturbed_ratio_to_bare"))
     return new

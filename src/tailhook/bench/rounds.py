@@ -18,10 +18,11 @@ from tailhook.bench.intervals import (
     NOT_COUNTED,
     P99,
     PASS,
+    Change,
     Estimate,
+    change_since,
     estimate,
     judge,
-    ratio_of,
 )
 from tailhook.bench.processes import HookTimeoutError, Sample, has_waited, run_once
 from tailhook.bench.warm import AnsweredRuns
@@ -134,15 +135,12 @@ class Subject:
         pairs = zip(self.undisturbed(self.samples, beside), self.undisturbed(beside, beside), strict=True)
         return estimate([ours / theirs if theirs else math.inf for ours, theirs in pairs])
 
-    def change(self) -> tuple[Estimate, Estimate] | None:
-        """Return the ratio to bare Python beside the earlier run's, and the same undisturbed; None without that run."""
+    def change(self) -> Change | None:
+        """Return how the ratio to bare Python has changed since the earlier run; None without that run."""
         if self.before is None:
             return None
-        wall = ratio_of(self.ratio(self.bare_runs), self.before)
         undisturbed = self.undisturbed_ratio(self.bare_runs)
-        if self.undisturbed_before is None or not 0 < undisturbed.low <= undisturbed.high < math.inf:
-            return wall, wall
-        return wall, ratio_of(undisturbed, self.undisturbed_before)
+        return change_since(self.before, self.ratio(self.bare_runs), self.undisturbed_before, undisturbed)
 
     def interrupted_rounds(self) -> int:
         """Return in how many rounds bare Python waited for a processor.

@@ -333,7 +333,9 @@ def commands_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Subject
     seconds = arguments.rounds * milliseconds / 1000
     if seconds > NOTICE_S:
         advice = "--rounds and --size make it shorter"
-        sys.stderr.write(f"tailhook: {arguments.rounds} rounds take about {seconds:.0f} s; {advice}\n")
+        sys.stderr.write(
+            f"tailhook: {arguments.rounds} rounds take {seconds:.0f} s if each run is like the first; {advice}\n"
+        )
 
 
 def check_earlier_run(arguments: argparse.Namespace, new: Sequence[Subject], count: int) -> None:
