@@ -156,18 +156,25 @@ def test_a_file_of_times_without_a_record_is_not_reported(tmp_path):
     folder = tmp_path / "0123456789abcdef"
     (folder / "times").mkdir(parents=True)
     (folder / "times" / "Stop").touch()  # the disk was full
-    assert not [one for one in check_pool(f"{folder}/tailhook-hook") if "hooks of Stop" in one.what]
+    assert not [one for one in check_pool(f"{folder}/tailhook-hook") if "Stop hook" in one.what]
 
 
 def test_the_ways_of_the_last_hooks_are_described():
     finding = describe_hooks("Stop", [(1.0, b"w")] * 98 + [(3.0, b"w"), (20.0, b"n")])
     assert finding.status == "ok"
-    assert "warm 99, median 1.0 ms, p99 3.0 ms" in finding.what
-    assert "cold 1, 20.0 ms (no pool ran: 1)" in finding.what
-    assert describe_hooks("Stop", [(1.74, b"w")]).what == "the last hook of Stop: warm 1, 1.7 ms"
+    assert "the last 100 Stop hooks: 99 warm, median 1.0 ms, p99 3.0 ms" in finding.what
+    assert "; 1 cold, 20.0 ms (no pool ran: 1)" in finding.what
+    assert describe_hooks("Stop", [(1.74, b"w")]).what == "the last Stop hook: warm, 1.7 ms"
     assert describe_hooks("Stop", [(1.0, b"w")] * 9 + [(20.0, b"b")] * 11).status == "warning"
     assert describe_hooks("Stop", [(20.0, b"b")] * 11).status == "ok"
     assert p99_of(list(range(1, 101))) == 99
+
+
+def test_a_hook_that_took_nearly_all_of_its_time_is_a_warning():
+    for hooks in ([(9800.0, b"w")], [(1.0, b"w")] * 99 + [(9800.0, b"n")]):
+        finding = describe_hooks("Stop", hooks)
+        assert finding.status == "warning"
+        assert "the slowest took 9.8 s, and a host ends a hook after 10 s" in finding.what
 
 
 # ---- the kinds of callers ------------------------------------------------------------

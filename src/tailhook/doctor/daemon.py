@@ -62,9 +62,9 @@ def check_answer() -> Iterator[Finding]:
             f" {figures['spool_bytes']} bytes in the spool, from hook to board {lag['median']:.0f} ms (median),"
             f" {lag['p99']:.0f} ms (p99)"
         )
-        if lag["p99"] > SLOW_LAG_MS:
-            what += "; events that come while it is away or starts wait for it"
-        yield finding(OK, what, "")
+        is_slow = lag["p99"] > SLOW_LAG_MS
+        advice = "Events wait while the daemon is away or starts. If the time stays so long, is the computer busy?"
+        yield finding(NOTE if is_slow else OK, what, advice if is_slow else "")
         if lost := figures["spool_lost"]:
             what = (
                 f"{state_folder_path()}/{SPOOL_FILE}: lines that were skipped since the daemon started, because they"

@@ -20,6 +20,7 @@ REASONS = {
 }
 FEW = 0.5  # of the hooks; if fewer are warm although a pool could run, something is wrong
 MANY = 20  # hooks; fewer show nothing
+SLOW_HOOK_MS = 5000.0  # half of the time after which a host ends a hook, as `tailhook install` sets it
 
 
 def check_pool(client: str) -> Iterator[Finding]:
@@ -62,26 +63,37 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
     """
     warm = sorted(duration for duration, way in hooks if way == WARM)
     cold = sorted(duration for duration, way in hooks if way != WARM)
-    parts = [f"{title} {describe_times(times)}" for title, times in (("warm", warm), ("cold", cold)) if times]
+    parts = [describe_times(title, times) for title, times in (("warm", warm), ("cold", cold)) if times]
     why = Counter(REASONS.get(way, "unknown") for _, way in hooks if way != WARM)
     if why:
         parts[-1] += f" ({', '.join(f'{reason}: {count}' for reason, count in why.most_common())})"
-    last = f"the last {len(hooks)} hooks" if len(hooks) > 1 else "the last hook"
-    what = f"{last} of {event}: {', '.join(parts)}"
+    last = f"the last {len(hooks)} {event} hooks" if len(hooks) > 1 else f"the last {event} hook"
+    what = f"{last}: {'; '.join(parts) if len(hooks) > 1 else parts[0].removeprefix('1 ')}"
     figures: dict[str, float] = {"warm": len(warm), "cold": len(cold)}
     figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": p99_of(warm)}
     figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
     if len(hooks) >= MANY and len(warm) < FEW * len(hooks):
         advice = "To see whether a pool runs:  tailhook pool status. docs/pool.md has what else makes a hook cold."
         return Finding("pool", WARNING, what, advice, figures)
+    slowest = max(duration for duration, _ in hooks)
+    if slowest > SLOW_HOOK_MS:
+        what += f"; the slowest took {slowest / 1000:.1f} s, and a host ends a hook after 10 s"
+        advice = (
+            "Was the computer busy or asleep then? If it happens again, look for a slow file system, or a large store."
+        )
+        return Finding("pool", WARNING, what, advice, figures)
     return Finding("pool", OK, what, "", figures)
 
 
-def describe_times(times: Sequence[float]) -> str:
-    """Return how many times there are, with their median and 99th percentile.  times: sorted, in milliseconds."""
+def describe_times(title: str, times: Sequence[float]) -> str:
+    """Return how many hooks there are of a kind, with the median and the 99th percentile of their times.
+
+    title: the kind.
+    times: sorted, in milliseconds.
+    """
     if len(times) == 1:
-        return f"1, {times[0]:.1f} ms"
-    return f"{len(times)}, median {statistics.median(times):.1f} ms, p99 {p99_of(times):.1f} ms"
+        return f"1 {title}, {times[0]:.1f} ms"
+    return f"{len(times)} {title}, median {statistics.median(times):.1f} ms, p99 {p99_of(times):.1f} ms"
 
 
 def p99_of(times: Sequence[float]) -> float:
