@@ -242,3 +242,14 @@ def test_a_longer_timeout_that_a_person_has_set_stays(project, user_settings):
     user_settings.write_text(changed)
     assert install(project).stdout.startswith("Nothing to change")
     assert user_settings.read_text() == changed
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_in_the_home_folder_of_a_user_leaves_nothing_there_and_names_sudo(project):
+    os.chown(project.home, 1234, 1235)
+    before = sorted(project.home.rglob("*"))
+    done = project.tailhook("install", "--yes")
+    assert done.returncode == 1
+    assert "belongs to another user (uid 1234)" in done.stderr
+    assert "If you used sudo, run the command without it." in done.stderr
+    assert sorted(project.home.rglob("*")) == before

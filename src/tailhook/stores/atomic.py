@@ -108,6 +108,8 @@ def check_folder(folder: str) -> bool:
     exists, fault = folder_fault(folder.encode("utf-8", "surrogateescape"))
     if fault:
         advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders that only you can write to"
+        if posix.geteuid() == 0:
+            advice = f"If you used sudo, run the command without it. {advice}"
         raise OSError(f"{fault}, so {folder} is not used. {advice}")
     return exists
 
