@@ -279,7 +279,7 @@ def test_a_pool_for_callers_of_another_kind_is_named():
 
 def not_timed(findings):
     """Return why doctor did not time the warm form of the hooks."""
-    found = [one["what"].partition("the warm form was not timed: ")[2] for one in findings]
+    found = [one["what"].partition("not timed with the pool: ")[2] for one in findings]
     return [words.partition(";")[0] for words in found]  # a busy computer is named behind it
 
 

@@ -179,7 +179,7 @@ def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    assert "the warm form" in run("install", "--yes", "--block-cap", "0")
+    assert "Workers that stay in memory answer" in run("install", "--yes", "--block-cap", "0")
     assert "Nothing to change" in run("install", "--yes", "--block-cap", "0")
     settings = json.loads((home / ".claude" / "settings.json").read_text())
     hook = settings["hooks"]["Stop"][0]["hooks"][0]

@@ -155,7 +155,7 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
         warm = f"in {trial.warm_ms:.1f} ms, {trial.warm_ratio:.2f} times /bin/true ({trial.true_ms:.1f} ms)"
         what = f"{there.where}: answers {warm}; without the pool {cold}"
     elif trial.why_not_warm:
-        what += f"; the warm form was not timed: {trial.why_not_warm}"
+        what += f"; not timed with the pool: {trial.why_not_warm}"
     if ratio > SLOW_RATIO:
         advice = "Is the computer busy, or the package on a slow file system? To measure more:  tailhook bench"
         return Finding("hook", WARNING, what, advice, figures)
