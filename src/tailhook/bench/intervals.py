@@ -99,7 +99,7 @@ def ratio_of(one: Estimate, other: Estimate) -> Estimate:
     return Estimate(value, value * math.exp(-below), value * math.exp(above))
 
 
-class Change(NamedTuple):
+class RatioChange(NamedTuple):
     """How a ratio has changed since another run: the ratio of both, of the wall time and undisturbed."""
 
     wall: Estimate
@@ -113,14 +113,14 @@ class Change(NamedTuple):
 
 def change_since(
     before: Estimate, now: Estimate, undisturbed_before: Estimate | None, undisturbed_now: Estimate | None
-) -> Change:
+) -> RatioChange:
     """Return how a ratio has changed. If one of the undisturbed ratios is not known, the wall time stands for both."""
     wall = ratio_of(now, before)
     if undisturbed_before is None or undisturbed_now is None:
-        return Change(wall, wall)
+        return RatioChange(wall, wall)
     if not 0 < undisturbed_now.low <= undisturbed_now.high < math.inf:
-        return Change(wall, wall)
-    return Change(wall, ratio_of(undisturbed_now, undisturbed_before))
+        return RatioChange(wall, wall)
+    return RatioChange(wall, ratio_of(undisturbed_now, undisturbed_before))
 
 
 def judge(found: Estimate, limit: float) -> str:

@@ -18,8 +18,8 @@ from tailhook.bench.intervals import (
     NOT_COUNTED,
     P99,
     PASS,
-    Change,
     Estimate,
+    RatioChange,
     change_since,
     estimate,
     judge,
@@ -135,7 +135,7 @@ class Subject:
         pairs = zip(self.undisturbed(self.samples, beside), self.undisturbed(beside, beside), strict=True)
         return estimate([ours / theirs if theirs else math.inf for ours, theirs in pairs])
 
-    def change(self) -> Change | None:
+    def change(self) -> RatioChange | None:
         """Return how the ratio to bare Python has changed since the earlier run; None without that run."""
         if self.before is None:
             return None
