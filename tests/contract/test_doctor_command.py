@@ -226,7 +226,7 @@ def test_the_pool_of_the_plugin_is_checked():
         done = tailhook("doctor", "--json", env={"HOME": home}, cwd=Path(home))
         found = [one["what"] for one in json.loads(done.stdout)["findings"] if one["check"] == "pool"]
         assert found[0] == f"a pool runs: process {pool.pid}"
-        assert any("of Stop: warm" in what for what in found)
+        assert any("Stop hook" in what and "warm" in what for what in found)
 
 
 def doctor_facts(home, check, *before):
