@@ -371,7 +371,6 @@ def test_the_doctor_finds_hooks_that_the_host_does_not_run(project, name, values
     assert (code, str(path) in found["what"]) == (1, True)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot read TOML")
 @pytest.mark.parametrize(
     ("state", "found"),
     [
@@ -393,7 +392,6 @@ def test_hooks_that_the_person_has_not_trusted_in_codex_or_has_disabled_there_ar
     assert install(project, "codex").returncode == (1 if disabled else 0)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 cannot read TOML")
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [

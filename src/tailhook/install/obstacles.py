@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -139,7 +138,7 @@ def find_untrusted_hooks(file: HooksFile, installed: Sequence[Installed]) -> Ite
 
     Whether a hook has changed since it was trusted is not checked: the host's digest may differ in each version.
     """
-    if not file.trust_option or not installed or sys.version_info < (3, 11):
+    if not file.trust_option or not installed:
         return
     states = table_at(read_toml(file.toml_path, ("state",)), "hooks", "state")
     for there in installed:
@@ -171,15 +170,15 @@ def table_at(values: object, *names: str) -> Mapping[str, Any]:
 def read_toml(path: str, names: Sequence[str]) -> Mapping[str, Any]:
     """Return the values of a file in TOML, {} if it has none of the names or cannot be read.
 
-    Python 3.10 cannot read TOML. A file with an error is reported by the host itself.
+    A file with an error is reported by the host itself.
     """
-    if not path or sys.version_info < (3, 11):
+    if not path:
         return {}
     try:
         text = read_file(path)
         if not any(name.encode() in text for name in names):
             return {}
-        import tomllib  # type: ignore[import-not-found,unused-ignore]  # takes longer than all the rest
+        import tomllib  # takes longer than all the rest
 
         return tomllib.loads(text.decode("utf-8"))
     except (OSError, ValueError):
