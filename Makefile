@@ -136,8 +136,9 @@ session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatom
 	$(BIN)/tailhook explain build/pictures/session.jsonl --html build/pictures/explain.html
 	$(BIN)/python tests/browser/page_picture.py build/pictures/explain.html docs/images/explain.png docs/images/explain-dark.png
 
-instructions: $(VENV)/built ## a hook's instructions beside their baseline (needs valgrind)
+instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their baseline, and beside four times the input (needs valgrind)
 	$(BIN)/python benches/instructions.py
+	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n logical tests/contract/test_hook_costs.py
 
 # What depends on the interpreter: the core is compiled again, so its unit tests run on each. Versions differ most between
 # the oldest and the newest: fewer random inputs, and real transcripts, run on these. The processes that may differ run

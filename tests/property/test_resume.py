@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from support.long_runs import sample
+from support.long_runs import IS_LONG, sample
 from support.range_server import bucket
 from support.scan_tables import TABLES
 from support.transcript_trees import grow_tree, mixed_files
@@ -117,7 +117,7 @@ def test_a_run_that_ends_anywhere_goes_on(tmp_path, table, small_tasks, monkeypa
 
         return call
 
-    for step in range(1, 200):
+    for step in range(1, 200, 1 if IS_LONG else 3):
         folder = tmp_path / f"kept{step}"
         steps = 0
         with monkeypatch.context() as patches:
