@@ -573,7 +573,7 @@ def test_a_hook_that_cannot_have_the_lock_lets_the_agent_go(project):
 
 
 def test_a_wrong_command_is_a_usage_error(project):
-    for words in ([], ["nonsense"], ["loop"], ["loop", "nonsense"]):
+    for words in (["nonsense"], ["loop"], ["loop", "nonsense"]):
         done = project.tailhook(*words)
         assert (done.returncode, done.stdout) == (2, "")
 

@@ -39,7 +39,7 @@ def test_a_module_declares_the_commands_by_which_it_is_found(module):
 
 def test_a_command_needs_its_own_module_only():
     assert list(modules_of(["loop", "status"])) == ["loop"]
-    assert list(modules_of(["uninstall"])) == ["install"]
+    assert list(modules_of(["hook-command"])) == ["hook"]
     assert list(modules_of(["--version"])) == []
     for words in ([], ["--help"], ["lop"]):
         assert list(modules_of(words)) == list(COMMAND_MODULES)
