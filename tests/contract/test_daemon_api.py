@@ -38,7 +38,7 @@ ROUTES = [
 
 @pytest.mark.parametrize(("method", "path"), ROUTES)
 @given(data=st.data())
-@settings(max_examples=examples(15), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(9), suppress_health_check=list(HealthCheck))
 def test_every_route_answers_as_described(described, method, path, data):
     case = data.draw(described[path][method].as_strategy())
     case.call_and_validate()

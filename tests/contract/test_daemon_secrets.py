@@ -35,7 +35,7 @@ def secret_file(own):
 
 def usage_error(own, *flags):
     """Return what a daemon prints that is not started, as its arguments are wrong."""
-    done = subprocess.run([*SERVE, *flags], env=own.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    done = tailhook("plates", "serve", *flags, env=own.env, cwd=own.home)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr
 

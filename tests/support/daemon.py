@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from support.host import ENVIRONMENT, HANGS_S, command_server, needs_interpreter
+from support.host import ENVIRONMENT, HANGS_S, command_server, needs_interpreter, tailhook
 from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
@@ -160,7 +160,7 @@ def spooled(number: int, session: str = "s", **fields: object) -> dict:
 
 def refused(one: Daemon, *flags: str) -> str:
     """Return what a daemon prints that does not start."""
-    done = subprocess.run([*SERVE, *flags], env=one.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    done = tailhook("plates", "serve", *flags, env=one.env, cwd=Path.cwd())
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     return done.stderr
