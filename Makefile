@@ -9,7 +9,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/autom
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test stress host host-times fuzz faults sanitize coverage mutants bench load instructions interpreters corpora secret-rules pictures session-pictures warm lint format clean threads engines engines-bench extras
+.PHONY: help demo test stress host fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -84,12 +84,10 @@ MUTANTS ?= 20
 mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notices: a fixed sample of MUTANTS (20) a module, or MUTANTS=all
 	$(BIN)/python tests/mutants/run.py --mutants $(MUTANTS) $(MODULES)
 
-host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare)
-	$(BIN)/python tests/endtoend/run_hosts.py -n $(WORKERS) --dist worksteal -k "not test_claude_times"
-	$(BIN)/python tests/endtoend/run_hosts.py -k "test_claude_times and not events_of_a_turn and not many_agents"  # measures: by itself
-
-host-times: $(VENV)/built $(VENV)/test ## what hooks cost in the real Claude Code, one agent and eight at once
-	$(BIN)/python tests/endtoend/run_hosts.py -k test_claude_times
+# The second command measures, so it runs by itself.
+host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare); TESTS=... a part of it
+	$(if $(TESTS),,$(BIN)/python tests/endtoend/run_hosts.py -n $(WORKERS) --dist worksteal -k "not test_claude_times")
+	$(BIN)/python tests/endtoend/run_hosts.py $(or $(TESTS),-k "test_claude_times and not events_of_a_turn and not many_agents")
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
@@ -102,9 +100,6 @@ engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and i
 	.venv-engines/bin/python -m pip install --quiet '.[engines]'
 	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines
 
-engines-bench: engines ## scans on Daft beside the local engine, on the same processors
-	PYTHONPATH=tests .venv-engines/bin/python benches/engines.py
-
 extras: $(VENV)/built $(VENV)/test ## the wheel for each CPython at hand, and with each extra, in environments of their own: it installs and answers
 	$(BIN)/python -m pytest -n logical --dist worksteal -p no:cacheprovider tests/extras
 
@@ -113,10 +108,11 @@ warm: $(VENV)/built ## the goals of the pool, in one run, and its faults; the fi
 	$(BIN)/python benches/warm_goals.py --rounds $(ROUNDS)
 	$(BIN)/python benches/warm_faults.py
 
-load: $(VENV)/built $(VENV)/test ## the daemon under the events of 2,000 sessions, left alone and killed; 100,000 in the spool
+figures: $(VENV)/built $(VENV)/test engines ## other figures in docs/performance.md: the daemon under load, killed, and with a long spool; scans on Daft
 	$(BIN)/python benches/plates_load.py
 	$(BIN)/python benches/plates_load.py --kill
 	$(BIN)/python benches/plates_load.py --spool 100000
+	PYTHONPATH=tests .venv-engines/bin/python benches/engines.py
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	PYTHONPATH=tests $(BIN)/python -m support.fetch_corpora
@@ -124,12 +120,9 @@ corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests co
 secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
 	$(BIN)/python ext/secret_rules.py
 
-pictures: $(VENV)/built $(VENV)/test ## the pictures of both boards and of a session, as the pages show them (needs Chromium)
+pictures: $(VENV)/built $(VENV)/test ## the pictures on the pages: of both boards, and of `tailhook anatomy` and `tailhook explain` (needs Chromium)
 	$(BIN)/python examples/board.py docs/images/board-terminal.svg
 	$(BIN)/python tests/browser/picture.py docs/images board-web board-web-details
-	$(MAKE) --no-print-directory session-pictures
-
-session-pictures: $(VENV)/built $(VENV)/test ## the pictures of `tailhook anatomy` and `tailhook explain`, of a made-up session
 	mkdir -p build/pictures
 	$(BIN)/python examples/session.py build/pictures/session.jsonl
 	$(BIN)/tailhook anatomy build/pictures/session.jsonl -o docs/images/anatomy.svg

@@ -1,6 +1,6 @@
 """Times scans on Daft's local runner beside the local engine, in turns, on the same set and the same processors.
 
-usage: engines.py [ROUNDS]    (`make engines-bench`)
+usage: engines.py [ROUNDS]    (`make figures`)
 """
 
 import os

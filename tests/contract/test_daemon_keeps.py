@@ -132,7 +132,7 @@ class TestClockSetBack:
 
 
 class TestALongSpool:
-    """`make load` reads 100,000 events; here there are many files."""
+    """`make figures` reads 100,000 events; here there are many files."""
 
     def test_of_several_files_arrives_once_and_in_order_though_the_daemon_is_killed(self, own):
         total, sessions = 4000, 8
