@@ -144,7 +144,7 @@ def test_a_worker_killed_at_any_system_call_answers_rightly_or_lets_the_agent_go
         code, calls = run_with_watched_worker(pool, scene)
         new = scene.state()
         assert new != old
-        step = 1 if EVERY else 5
+        step = 1 if EVERY else 10
         for number in [*range(1, calls + 1, step), calls + 1]:
             scene.reset()
             pool.stop_until_warm()  # after ten workers that ended without an answer the pool would leave
