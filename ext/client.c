@@ -87,7 +87,7 @@ main(int argc, char **argv, char **variables)
         if (code >= 0)
             _exit(code);
         int attempt;
-        if (reason == TAILHOOK_REASON_NO_POOL && may_start_pool(folder, &attempt, &reason))
+        if (reason == TAILHOOK_REASON_NO_POOL && begin_attempt(folder, &attempt, &reason))
             spawn_pool(&own, folder, variables, attempt);
     }
     run_cold(&own, folder, argc, argv, variables, started, reason);

@@ -20,12 +20,13 @@
 #include "os/request.h"
 
 static const char ATTEMPT_FILE[] = "pool-start"; /* beside this program: its time is that of the last attempt */
+static const char NOTE = '\n';                    /* written into it, so that it is not empty after an attempt */
 
-/* Return whether to start a pool now: not if that was tried in the last minute, or the folder belongs to another user. If
-   so, note this attempt, and store in `attempt` the descriptor of its file. Change `reason` if no pool could answer this
-   process. */
+/* Begin an attempt to start a pool: note it, and store in `attempt` the descriptor of its file. Return false, and begin
+   none, if one began in the last minute, or the folder belongs to another user. Change `reason` if no pool could answer
+   this process. */
 static int
-may_start_pool(const char *folder, int *attempt, char *reason)
+begin_attempt(const char *folder, int *attempt, char *reason)
 {
     char path[PATH_MAX];
     struct stat facts;
@@ -45,7 +46,7 @@ may_start_pool(const char *folder, int *attempt, char *reason)
         *reason = TAILHOOK_REASON_UNUSUAL;
         goto no;
     }
-    if (ftruncate(fd, 0) < 0 || write(fd, "\n", 1) != 1)
+    if (ftruncate(fd, 0) < 0 || write(fd, &NOTE, sizeof(NOTE)) != (ssize_t)sizeof(NOTE))
         goto no;
     flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
     *attempt = fd;
@@ -61,12 +62,12 @@ static void
 spawn_pool(const struct installation *own, char *folder, char *const *variables, int attempt)
 {
     static const char *const KEPT[] = {"HOME=", "XDG_STATE_HOME=", "XDG_RUNTIME_DIR=", "XDG_CONFIG_HOME=", NULL};
-    char *environment[8];
+    char *environment[8]; /* a variable may stand there twice */
     char isolated[] = "-I", no_site[] = "-S";
     char *argv[] = {own->interpreter, isolated, no_site, own->pool_entry, folder, NULL};
     size_t count = 0;
     for (; *variables; variables++)
-        for (size_t i = 0; KEPT[i] && count != 7; i++)
+        for (size_t i = 0; KEPT[i] && count != sizeof(environment) / sizeof(environment[0]) - 1; i++)
             if (strncmp(*variables, KEPT[i], strlen(KEPT[i])) == 0)
                 environment[count++] = *variables;
     environment[count] = NULL;

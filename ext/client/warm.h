@@ -62,18 +62,17 @@ is_utf8(char *const *variables)
 #endif
 }
 
-/* Return whether the socket is in a folder that only this user can use. Cuts the path for the time of the call. */
+/* Return whether the socket is in a folder that only this user can use. */
 static int
-is_private(char *socket_path)
+is_private(const char *socket_path)
 {
+    char folder[PATH_MAX];
     struct stat facts;
-    char *slash = strrchr(socket_path, '/');
-    if (!slash || slash == socket_path)
+    const char *slash = strrchr(socket_path, '/');
+    if (!slash || slash == socket_path || !join(folder, sizeof(folder), socket_path, ""))
         return 0;
-    *slash = '\0';
-    const int found = lstat(socket_path, &facts);
-    *slash = '/';
-    return found == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0;
+    folder[slash - socket_path] = '\0';
+    return lstat(folder, &facts) == 0 && S_ISDIR(facts.st_mode) && facts.st_uid == geteuid() && (facts.st_mode & 077) == 0;
 }
 
 static int
@@ -146,9 +145,10 @@ find_socket(char *path, size_t size, const char *prefix, uint64_t kind)
     return join(path, size, prefix, ending);
 }
 
-/* Return whether a worker that is like this process takes a request now; store in `reason` why not. */
+/* Receive from a worker that it is ready. Return false, with `reason` set, if it is not like this process or does not
+   take a request now. */
 static int
-is_ready(int fd, uint64_t kind, char *reason)
+receive_ready(int fd, uint64_t kind, char *reason)
 {
     const uint64_t identity = tailhook_caller_identity(kind); /* while the worker wakes up */
     struct tailhook_ready ready;
@@ -241,7 +241,7 @@ wait_for_exit_code(int fd)
 /* Let a worker answer. Return its exit code, or -1 if no worker took the request; `reason` is then a
    letter of os/request.h. */
 static int
-ask_pool(struct installation *own, int argc, char *const *argv, char *const *variables, uint64_t started, char *reason)
+ask_pool(const struct installation *own, int argc, char *const *argv, char *const *variables, uint64_t started, char *reason)
 {
     int code = -1;
     char path[PATH_MAX];
@@ -257,7 +257,7 @@ ask_pool(struct installation *own, int argc, char *const *argv, char *const *var
         return -1;
     }
     *reason = TAILHOOK_REASON_UNUSUAL;
-    if (is_private(own->socket_prefix) && is_own_peer(fd) && is_ready(fd, kind, reason)) {
+    if (is_private(own->socket_prefix) && is_own_peer(fd) && receive_ready(fd, kind, reason)) {
         const int folder = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (folder >= 0 && access(".", X_OK) == 0) {
             if (send_request(fd, argc, argv, variables, folder, started))
