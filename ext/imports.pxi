@@ -191,7 +191,6 @@ cdef extern from "os/caller.h" nogil:
 cdef extern from "os/request.h" nogil:
     uint64_t OS_READY_MAGIC "TAILHOOK_READY_MAGIC"
     uint64_t OS_REQUEST_MAGIC "TAILHOOK_REQUEST_MAGIC"
-    size_t OS_REQUEST_HEADER_BYTES "sizeof(struct tailhook_request)"
     enum:
         OS_DESCRIPTORS "TAILHOOK_DESCRIPTORS"
         OS_KIND_DIGITS "TAILHOOK_KIND_DIGITS"

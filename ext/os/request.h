@@ -4,6 +4,7 @@
 #ifndef TAILHOOK_REQUEST_H
 #define TAILHOOK_REQUEST_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define TAILHOOK_READY_MAGIC 0x31594452504F4F4CULL
@@ -28,6 +29,20 @@ struct tailhook_request {
     uint32_t umask;
     int32_t parent; /* the process that started the client */
 };
+
+/* Where each number lies in these two. The worker has the same layout (READY_LAYOUT in src/tailhook/pool/installation.py,
+   REQUEST_LAYOUT in src/tailhook/pool/worker.py), and tests/unit/test_pool.py compares them. */
+#define TAILHOOK_LIES_AT(offset, message, member)                                                                        \
+    _Static_assert(offsetof(struct message, member) == offset, "the layout of messages has changed")
+TAILHOOK_LIES_AT(0, tailhook_ready, magic);
+TAILHOOK_LIES_AT(8, tailhook_ready, identity);
+TAILHOOK_LIES_AT(0, tailhook_request, magic);
+TAILHOOK_LIES_AT(8, tailhook_request, started_ns);
+TAILHOOK_LIES_AT(16, tailhook_request, size);
+TAILHOOK_LIES_AT(20, tailhook_request, arguments);
+TAILHOOK_LIES_AT(24, tailhook_request, umask);
+TAILHOOK_LIES_AT(28, tailhook_request, parent);
+_Static_assert(sizeof(struct tailhook_ready) == 16 && sizeof(struct tailhook_request) == 32, "a message is padded");
 
 /* From the worker, when it has written the answer: the exit code. */
 typedef unsigned char tailhook_exit_code;

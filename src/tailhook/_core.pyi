@@ -958,7 +958,6 @@ def preload(*names: str) -> None:
 # What a client and a worker send each other: see ext/os/request.h.
 READY_MAGIC: int
 REQUEST_MAGIC: int
-REQUEST_HEADER_BYTES: int
 REQUEST_DESCRIPTORS: int  # that come with a request
 MAX_REQUEST_BYTES: int
 KIND_DIGITS: int  # in the name of a socket

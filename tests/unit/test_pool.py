@@ -4,22 +4,25 @@ import contextlib
 import json
 import os
 import posix
+import re
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from support.host import MEMORABLE, SANITIZER, Project, assistant
 from support.host_payloads import BY_HOST, stamp, write
 from support.triage import entry, pipeline
 
-from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_HEADER_BYTES, REQUEST_MAGIC, caller_identity
+from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import check_pool, describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
-from tailhook.pool.installation import socket_of
-from tailhook.pool.worker import parse_request, receive_in_time
+from tailhook.pool.installation import READY_LAYOUT, socket_of
+from tailhook.pool.worker import REQUEST_LAYOUT, parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
 from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record_cold, record_hook
 
@@ -45,6 +48,21 @@ def descriptors():
             os.close(fd)
 
 
+@pytest.mark.parametrize(
+    ("message", "layout"), [("tailhook_ready", READY_LAYOUT), ("tailhook_request", REQUEST_LAYOUT)]
+)
+def test_the_client_and_the_worker_have_one_layout_of_a_message(message, layout):
+    header = (Path(__file__).parents[2] / "ext" / "os" / "request.h").read_text(encoding="utf-8")
+    body = re.search(rf"^struct {message} {{\n(.*?)^}};", header, re.MULTILINE | re.DOTALL)[1]
+    letters = {"uint64_t": "Q", "uint32_t": "I", "int32_t": "i"}
+    members = re.findall(r"^ +(\w+) (\w+);", body, re.MULTILINE)
+    formats = "".join(letters[kind] for kind, _ in members)
+    assert layout.format == f"={formats}"
+    asserted = re.findall(rf"^TAILHOOK_LIES_AT\((\d+), {message}, (\w+)\);", header, re.MULTILINE)
+    assert asserted == [(str(struct.calcsize(f"={formats[:at]}")), name) for at, (_, name) in enumerate(members)]
+    assert f"sizeof(struct {message}) == {layout.size}" in header
+
+
 def test_a_request_has_what_a_process_gets(descriptors):
     data = request_of([b"hook", b"caf\xe9"], [b"A=1", b"B=x=y", b"A=2", b"EMPTY=", b"odd"])
     request = parse_request(data, descriptors)
@@ -58,7 +76,7 @@ def test_a_request_has_what_a_process_gets(descriptors):
     "data",
     [
         b"",
-        request_of([b"hook"], [])[: REQUEST_HEADER_BYTES - 1],
+        request_of([b"hook"], [])[: REQUEST_LAYOUT.size - 1],
         request_of([b"hook"], [], magic=1),
         request_of([b"hook"], [], more=1),
         request_of([b"hook"], [b"A=1"])[:-1],

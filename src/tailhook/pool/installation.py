@@ -6,6 +6,7 @@ the agent go, when the package's environment has been removed.
 """
 
 import posix
+import struct
 import sys
 
 from tailhook import __version__, _core
@@ -36,6 +37,7 @@ POOLS = "pool"  # the folder in the private state folder, and in the runtime fol
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
 MAX_CORE_BYTES = 64 << 20
 NOT_PRIVATE = 0o077  # mode bits
+READY_LAYOUT = struct.Struct("=QQ")  # magic and identity, as in `struct tailhook_ready` (ext/os/request.h)
 
 PACKAGE = __file__.removesuffix("/pool/installation.py")
 HOOK_ENTRY = f"{PACKAGE}/hook/entry.py"
@@ -117,7 +119,7 @@ def folder_fault_of(folder: str) -> str:
 
 def ready_message() -> bytes:
     """Return what a worker first sends to the callers that it answers, those like this process (docs/pool.md)."""
-    return b"".join(number.to_bytes(8, sys.byteorder) for number in (READY_MAGIC, caller_identity()))
+    return READY_LAYOUT.pack(READY_MAGIC, caller_identity())
 
 
 def socket_of(prefix: str, kind: int) -> str:

@@ -11,6 +11,7 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 from contextlib import suppress
 from time import CLOCK_MONOTONIC, clock_gettime_ns
@@ -19,7 +20,6 @@ from tailhook._core import (
     MAX_REQUEST_BYTES,
     MIN_FILES,
     REQUEST_DESCRIPTORS,
-    REQUEST_HEADER_BYTES,
     REQUEST_MAGIC,
 )
 from tailhook.hook.answer import describe, write_output
@@ -44,6 +44,10 @@ MAX_GROWTH = 32 << 20  # bytes of memory by which a worker may have grown
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # of `ru_maxrss`
 OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 WAITING_UMASK = 0o077
+
+
+# magic, started_ns, size, arguments, umask and parent, as in `struct tailhook_request` (ext/os/request.h)
+REQUEST_LAYOUT = struct.Struct("=QQIIIi")
 
 
 class Request:
@@ -265,9 +269,10 @@ def new_poll(listener: int, parent_pipe: int) -> "Callable[[float | None], list[
 
 def missing_bytes(data: bytes) -> int:
     """Return how many bytes of a request are missing; of its header, if that is not whole."""
-    size = REQUEST_HEADER_BYTES
+    size = REQUEST_LAYOUT.size
     if len(data) >= size:
-        size += int.from_bytes(data[16:20], sys.byteorder)
+        _, _, strings_size, *_ = REQUEST_LAYOUT.unpack_from(data)
+        size += strings_size
     return min(size, MAX_REQUEST_BYTES) - len(data)
 
 
@@ -298,20 +303,18 @@ def receive_more(connection: socket.socket, size: int, descriptors: list[int]) -
 
 def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
     """Return the request in what a client sent; None, with the descriptors closed, if it is not a whole request."""
-
-    def number(at: int, size: int) -> int:
-        return int.from_bytes(data[at : at + size], sys.byteorder)
-
-    strings = data[REQUEST_HEADER_BYTES:].split(b"\0")
-    count = number(20, 4)
+    if len(data) < REQUEST_LAYOUT.size:
+        close_all(descriptors)
+        return None
+    magic, started_ns, size, count, umask, parent = REQUEST_LAYOUT.unpack_from(data)
+    strings = data[REQUEST_LAYOUT.size :].split(b"\0")
     if (
-        len(data) < REQUEST_HEADER_BYTES
-        or number(0, 8) != REQUEST_MAGIC
-        or number(16, 4) != len(data) - REQUEST_HEADER_BYTES
+        magic != REQUEST_MAGIC
+        or size != len(data) - REQUEST_LAYOUT.size
         or len(descriptors) != REQUEST_DESCRIPTORS
         or strings[-1]
         or not 0 < count < len(strings)
-        or number(24, 4) > MAX_UMASK
+        or umask > MAX_UMASK
     ):
         close_all(descriptors)
         return None
@@ -321,7 +324,7 @@ def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
         if equals:
             environment.setdefault(name, value)
     arguments = [string.decode("utf-8", "surrogateescape") for string in strings[:count]]
-    return Request(number(8, 8), number(24, 4), number(28, 4), arguments, environment, descriptors)
+    return Request(started_ns, umask, parent, arguments, environment, descriptors)
 
 
 def close_all(descriptors: list[int]) -> None:
