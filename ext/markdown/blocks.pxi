@@ -20,6 +20,17 @@ cdef enum:
     MD_LEAF_INDENTED
     MD_LEAF_HTML
 
+# The kinds of HTML blocks, with the numbers of the specification's start conditions (section 4.6).
+cdef enum:
+    MD_NO_HTML
+    MD_HTML_RAW = 1         # <pre, <script, <style, <textarea
+    MD_HTML_COMMENT = 2     # <!--
+    MD_HTML_INSTRUCTION = 3  # <?
+    MD_HTML_DECLARATION = 4  # <! and a letter
+    MD_HTML_CDATA = 5       # <![CDATA[
+    MD_HTML_BLOCK_TAG = 6   # a tag of the specification's list
+    MD_HTML_OTHER_TAG = 7   # another whole tag, alone on its line
+
 
 cdef struct MdBlocks:
     MdCodeMap* map
@@ -40,7 +51,7 @@ cdef struct MdBlocks:
     size_t leaf_lines       # how many lines the map had when the paragraph began
     char fence
     size_t fence_length
-    int html                # which of the seven kinds (section 4.6)
+    int html                # MD_HTML_*
     size_t special          # the first special byte at or after the last paragraph asked about
 
 
@@ -112,8 +123,10 @@ cdef int md_close_leaf(MdBlocks* b) noexcept nogil:
         return md_close_paragraph(b)
     if leaf == MD_LEAF_FENCED or leaf == MD_LEAF_INDENTED:
         return md_push_block(b, b.leaf_start, b.leaf_end, MD_FENCE if leaf == MD_LEAF_FENCED else MD_INDENTED)
-    if leaf == MD_LEAF_HTML and b.html <= 2:
-        return md_push_block(b, b.leaf_start, b.leaf_end, MD_RAW if b.html == 1 else MD_COMMENT)
+    if leaf == MD_LEAF_HTML and b.html == MD_HTML_RAW:
+        return md_push_block(b, b.leaf_start, b.leaf_end, MD_RAW)
+    if leaf == MD_LEAF_HTML and b.html == MD_HTML_COMMENT:
+        return md_push_block(b, b.leaf_start, b.leaf_end, MD_COMMENT)
     return 0
 
 
@@ -212,7 +225,7 @@ cdef bint md_ends_fence(const MdBlocks* b) noexcept nogil:
 # ---- HTML blocks (section 4.6) --------------------------------------------------
 
 cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
-    """Return which of the seven kinds of HTML block the < at `first` starts, or 0."""
+    """Return which kind of HTML block the < at `first` starts, or MD_NO_HTML."""
     cdef const char* text = b.text
     cdef size_t p = b.first + 1, name
     cdef MdProse line
@@ -224,27 +237,27 @@ cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
     line.dead = NULL
     c = md_peek(&line, p)
     if c == c'?':
-        return 3
+        return MD_HTML_INSTRUCTION
     if c == c'!':
         if md_peek(&line, p + 1) == c'-' and md_peek(&line, p + 2) == c'-':
-            return 2
+            return MD_HTML_COMMENT
         if md_is_letter(md_peek(&line, p + 1)):
-            return 4
-        return 5 if md_stands_at(&line, p, b"![CDATA[", 8) else 0
+            return MD_HTML_DECLARATION
+        return MD_HTML_CDATA if md_stands_at(&line, p, b"![CDATA[", 8) else MD_NO_HTML
     name = p + 1 if c == c'/' else p
     p = md_tag_name_end(&line, name)
     if p == 0:
-        return 0
+        return MD_NO_HTML
     c = md_peek(&line, p)
     if p == b.end or md_is_space_or_tab(c) or c == c'>':
         if name == b.first + 1 and md_is_html_raw(text + name, p - name):
-            return 1
+            return MD_HTML_RAW
         if md_is_html_block(text + name, p - name):
-            return 6
+            return MD_HTML_BLOCK_TAG
     elif c == c'/' and md_peek(&line, p + 1) == c'>' and md_is_html_block(text + name, p - name):
-        return 6
+        return MD_HTML_BLOCK_TAG
     p = md_tag_end(&line, b.first)
-    return 7 if p and md_is_rest_blank(b, p) else 0
+    return MD_HTML_OTHER_TAG if p and md_is_rest_blank(b, p) else MD_NO_HTML
 
 
 cdef bint md_ends_raw(const MdBlocks* b) noexcept nogil:
@@ -262,16 +275,16 @@ cdef bint md_ends_raw(const MdBlocks* b) noexcept nogil:
 
 
 cdef bint md_ends_html(const MdBlocks* b) noexcept nogil:
-    """Return whether the HTML block ends with this line. Kinds 6 and 7 end before a blank line."""
-    if b.html == 1:
+    """Return whether the HTML block ends with this line. That of a tag ends before a blank line."""
+    if b.html == MD_HTML_RAW:
         return md_ends_raw(b)
-    if b.html == 2:
+    if b.html == MD_HTML_COMMENT:
         return md_find(b.text, b.first, b.end, b"-->", 3) < b.end
-    if b.html == 3:
+    if b.html == MD_HTML_INSTRUCTION:
         return md_find(b.text, b.first, b.end, b"?>", 2) < b.end
-    if b.html == 4:
+    if b.html == MD_HTML_DECLARATION:
         return md_find(b.text, b.first, b.end, b">", 1) < b.end
-    if b.html == 5:
+    if b.html == MD_HTML_CDATA:
         return md_find(b.text, b.first, b.end, b"]]>", 3) < b.end
     return False
 
@@ -362,7 +375,7 @@ cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
         if md_indent(b) < 4:
             return md_close_leaf(b)
     else:
-        if b.html >= 6 and md_is_blank_line(b):
+        if b.html >= MD_HTML_BLOCK_TAG and md_is_blank_line(b):
             return md_close_leaf(b)
         ends = md_ends_html(b)
     b.leaf_end = b.next
@@ -412,7 +425,7 @@ cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
         return 1
     if c == c'<':
         kind = md_html_kind(b)
-        if kind and not (kind == 7 and b.leaf == MD_LEAF_PARAGRAPH):
+        if kind != MD_NO_HTML and not (kind == MD_HTML_OTHER_TAG and b.leaf == MD_LEAF_PARAGRAPH):
             if md_close_to(b, depth) < 0:
                 return -1
             b.html = kind
