@@ -28,11 +28,20 @@ cdef object scan_type_of(int kind):
     return bool if kind == ARROW_BOOL else str
 
 
-cdef int scan_add_value(ArrowColumn* column, value, epoch) except -1:
-    """Add a str, int, bool, list of str, or None for a null; of a time its microseconds, or an aware datetime.
+cdef object scan_epoch_time = None
 
-    epoch: the beginning of 1970 in UTC, a datetime.
-    """
+
+cdef object scan_epoch():
+    """Return the beginning of 1970 in UTC. The first call imports datetime, which few programs with the core need."""
+    global scan_epoch_time
+    if scan_epoch_time is None:
+        from datetime import datetime, timezone
+        scan_epoch_time = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    return scan_epoch_time
+
+
+cdef int scan_add_value(ArrowColumn* column, value) except -1:
+    """Add a str, int, bool, list of str, or None for a null; of a time its microseconds, or an aware datetime."""
     cdef bytes data
     cdef int failed = 0
     if value is not None and column.kind != ARROW_TIME and not isinstance(value, scan_type_of(column.kind)):
@@ -45,7 +54,7 @@ cdef int scan_add_value(ArrowColumn* column, value, epoch) except -1:
     elif column.kind == ARROW_INT or (column.kind == ARROW_TIME and isinstance(value, int)):
         failed = arrow_add_int(column, value)
     elif column.kind == ARROW_TIME:
-        passed = value - epoch
+        passed = value - scan_epoch()
         failed = arrow_add_int(
             column, (<int64_t>passed.days * 86400 + <int64_t>passed.seconds) * 1000000 + <int64_t>passed.microseconds
         )
@@ -68,8 +77,6 @@ def make_batch(str table not None, tuple names not None, list rows not None):
     if columns == NULL:
         raise MemoryError
     scan_define_columns(&known)
-    from datetime import datetime, timezone
-    epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
     try:
         for i in range(count):
             columns[i] = known.items[scan_field_named(names[i], table == "sessions")]
@@ -78,7 +85,7 @@ def make_batch(str table not None, tuple names not None, list rows not None):
             if len(row) != count:
                 raise ValueError(f"a row has {len(row)} values for {count} columns")
             for i in range(count):
-                scan_add_value(&columns[i], row[i], epoch)
+                scan_add_value(&columns[i], row[i])
     except BaseException:
         arrow_columns_free(columns, count)
         raise
