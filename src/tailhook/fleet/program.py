@@ -41,25 +41,18 @@ ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
 
-class Search:
-    """Patterns of one kind. A question has one search for the user's patterns, one for signals, one for categories."""
+class Search(NamedTuple):
+    """Patterns of one kind. A question has one search for the user's patterns, one for signals, one for categories.
 
-    __slots__ = ("compiled", "ignore_case", "own_line", "patterns", "word")
+    patterns: texts by the name of the match.  compiled: their table, if there is one.
+    own_line, ignore_case, word: as of a PatternSet.
+    """
 
-    def __init__(
-        self,
-        patterns: Mapping[str, Sequence[str]],
-        own_line: bool = False,
-        ignore_case: bool = False,
-        word: bool = False,
-        compiled: bytes | None = None,
-    ) -> None:
-        """patterns: texts by the name of the match.  compiled: their table, if there is one."""
-        self.patterns = patterns
-        self.own_line = own_line
-        self.ignore_case = ignore_case
-        self.word = word
-        self.compiled = compiled
+    patterns: Mapping[str, Sequence[str]]
+    own_line: bool = False
+    ignore_case: bool = False
+    word: bool = False
+    compiled: bytes | None = None
 
     def table(self, more: Iterable[str] = ()) -> bytes:
         """Return the table of the automaton.  more: texts to find, too, under the number after the patterns'."""
