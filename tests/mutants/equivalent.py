@@ -202,8 +202,8 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/jwz.py",
         "find_newest",
-        "messages, max(0, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",
-        ("messages, max( 1, offset - LOOK_BACK_BYTES), offset, MAX_LINE_BYTES, quoted",),
+        "begin = max(0, offset - LOOK_BACK_BYTES)",
+        ("begin = max( 1, offset - LOOK_BACK_BYTES)",),
         "The first line of a store is a topic, so no message begins at offset 0.",
     ),
     (

@@ -38,6 +38,7 @@ TARGETS: dict[str, str] = {
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/triage.py": "unit/test_triage.py property/test_triage_pipelines.py",
     "machines/shell.py": "unit/test_commands.py",
+    "machines/shell_line.py": "unit/test_commands.py",
     "machines/shell_words.py": "unit/test_commands.py",
     "stores/atomic.py": "unit/test_atomic.py unit/test_folders.py unit/test_frontmatter.py unit/test_jsonfile.py",
     "stores/fallback.py": "unit/test_loop_stores.py",
