@@ -36,6 +36,7 @@ OWN_MODULES = {
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
     "gate": {
         "tailhook.hook.config",
+        "tailhook.machines.shell_line",
         "tailhook.machines.shell_words",
     },
 }

@@ -6,7 +6,8 @@ from model import Model, bash
 
 from tailhook.machines.exits import EXCUSED_ENDS
 from tailhook.machines.gate import MAX_STEPS
-from tailhook.machines.shell_words import Budget, ShellLine
+from tailhook.machines.shell_line import ShellLine
+from tailhook.machines.shell_words import Budget
 
 # In each line, `false` fails.
 LINES = [

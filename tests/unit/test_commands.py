@@ -16,24 +16,16 @@ from hypothesis import strategies as st
 from support.host import HANGS_S
 from support.steps import counted_lines
 
-from tailhook.machines import commands, exits, shell, shell_tree, shell_words
+from tailhook.machines import commands, exits, shell, shell_line, shell_tree, shell_words
 from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS
 from tailhook.machines.exits import judge_line
 from tailhook.machines.gate import MAX_STEPS
 from tailhook.machines.shell import MAX_NESTING, ShellReader, SimpleCommand
-from tailhook.machines.shell_words import (
-    ABSENT,
-    Budget,
-    ShellLine,
-    parse_command,
-    plain_commands,
-    runs_plainly,
-)
-from tailhook.machines.shell_words import (
-    RUN as IS_RUN,
-)
+from tailhook.machines.shell_line import ShellLine, parse_command, plain_commands, runs_plainly
+from tailhook.machines.shell_words import ABSENT, Budget
+from tailhook.machines.shell_words import RUN as IS_RUN
 
-TAKING_APART = (commands, exits, shell, shell_tree, shell_words)
+TAKING_APART = (commands, exits, shell, shell_line, shell_tree, shell_words)
 # Each command, labelled by hand; one is written as a list of lines.
 RUN = [
     "pytest", "pytest -q tests", "cd a && pytest", "A=1 B=2 pytest", ".venv/bin/pytest -x", "/usr/bin/pytest",

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from support.shell_lines import BashOracle, make_line
 
 from tailhook.machines.gate import MAX_STEPS
-from tailhook.machines.shell_words import Budget, ShellLine
+from tailhook.machines.shell_line import ShellLine
+from tailhook.machines.shell_words import Budget
 
 
 def outcome_of(line, wanted="pytest"):

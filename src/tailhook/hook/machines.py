@@ -52,7 +52,7 @@ MACHINES: "dict[str, Machine]" = {
         "marker_files": (),
         "marker_setting": "rules",
         "keys": {"rules": "objects"},
-        "parts": ("shell_words",),
+        "parts": ("shell_words", "shell_line"),
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import TypeAlias
 
+    from tailhook.machines.shell_line import ShellLine
     from tailhook.machines.shell_tree import Tree
-    from tailhook.machines.shell_words import ShellLine
 
     # What can be so at one place of a line, each with why the exit code of a failed run is lost there, "" if it is not.
     # The first number is the last exit code (0 or 1), the second one is below, the third is the code in a variable.

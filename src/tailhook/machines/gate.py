@@ -6,7 +6,8 @@ Pure: the rules and what happened in the session in; verdict out. `tailhook.hook
 
 from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.shell_words import HIDDEN, RUN, Budget, ShellLine, parse_command
+from tailhook.machines.shell_line import ShellLine, parse_command
+from tailhook.machines.shell_words import HIDDEN, RUN, Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,23 +1,12 @@
-"""What can be said of a shell line without taking it apart; the command that a rule wants. (docs/machines/gate.md)
-
-Pure. A hook that meets only lines of plain words loads nothing of what takes lines apart.
-"""
-
-from tailhook._core import preload
+"""What the words of a shell command mean: which program they name, which are options. (docs/machines/gate.md) Pure."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tailhook.machines.shell_tree import Node
-
 MAX_WANTED_CHARS = 200  # of a command to look for
-MAX_PLAIN_CHARS = 1000  # of a line that is read as plain words
-PLAIN_COST = 40  # of that, in steps
 WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%~^*?[]")
-PLAIN_LETTERS = WORD_LETTERS | {" ", "&", ">"}
 UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $(x), <(x); and in front of the name in $x
-NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
 COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
 QUOTING = str.maketrans("", "", "\\'\"")
 # Options with which a program that checks files prints something and checks nothing:
@@ -49,95 +38,6 @@ class Budget:
         """Take steps from it; return whether there were as many."""
         self.left -= count
         return self.left >= 0
-
-
-class ShellLine:
-    """A shell line. It is taken apart once, however many commands are looked for in it, and only if that is needed.
-
-    budget: for this line and others. Beyond it, a line runs every program that it names.
-    plain: the simple commands of a line of plain words, None if it must be taken apart.
-    tree: the line taken apart, None as long as that was not needed.
-    """
-
-    __slots__ = ("budget", "plain", "text", "tree")
-
-    def __init__(self, text: str, budget: Budget) -> None:
-        self.text = text
-        self.budget = budget
-        self.plain = plain_commands(text) if budget.spend(PLAIN_COST) else None
-        self.tree: Node | None = None
-
-    def outcome_of(self, wanted: "Sequence[str]") -> tuple[str, str]:
-        """Return what the line's exit code 0 means for the command that begins with the wanted words, and why.
-
-        It is RUN if the command ran and succeeded, and ABSENT if the line does not run it. Otherwise it is HIDDEN, and
-        the second text is why its exit code is not known. What cannot be taken apart is RUN.
-        """
-        if not contains_name(self.text, program_name(wanted[0])):
-            return ABSENT, ""
-        if self.plain and runs_plainly(self.plain, wanted):
-            return RUN, ""
-        preload("machines.shell", "machines.shell_tree", "machines.commands", "machines.exits")
-        from tailhook.machines.exits import judge_line
-
-        return judge_line(self, wanted)
-
-
-def plain_commands(line: str) -> "list[list[str]] | None":
-    """Return the words of the simple commands of a line that has only words, `&&` and `2>&1`, otherwise None."""
-    if len(line) > MAX_PLAIN_CHARS or not PLAIN_LETTERS.issuperset(line):
-        return None
-    commands: list[list[str]] = [[]]
-    for word in line.split():
-        if word == "&&":
-            commands.append([])
-        elif WORD_LETTERS.issuperset(word):
-            commands[-1].append(word)
-        elif word != "2>&1":
-            return None
-    return commands
-
-
-def runs_plainly(commands: "Sequence[Sequence[str]]", wanted: "Sequence[str]") -> bool:
-    """Return whether commands with && between them are nothing but the wanted one, and `cd`.
-
-    They exit with 0 only if each of them does.
-    """
-    is_found = False
-    for command in commands:
-        at = 0
-        while at < len(command) and is_assignment(command[at]):
-            at += 1
-        words = command[at:]
-        if not words:
-            return False
-        is_wanted = begins_with(words, wanted)
-        if not is_wanted and words[0] != "cd":
-            return False
-        is_found = is_found or is_wanted
-    return is_found
-
-
-def parse_command(text: str) -> list[str]:
-    """Return the words of a text that is one simple command, which `runs` looks for.
-
-    Raises ValueError with the reason if it is anything else, or longer than MAX_WANTED_CHARS.
-
-    >>> parse_command("npm run 'unit tests'")
-    ['npm', 'run', 'unit tests']
-    """
-    if len(text) > MAX_WANTED_CHARS:
-        raise ValueError(f"the command is longer than {MAX_WANTED_CHARS} characters")
-    plain = plain_commands(text) if ">" not in text else None
-    if plain and len(plain) == 1 and plain[0] and plain[0][0] not in (*COMMAND_WORDS, "time"):
-        words = plain[0]
-    else:
-        from tailhook.machines.shell import read_simple_command
-
-        words = read_simple_command(text)
-    if not words[0] or words[0] in NOT_PROGRAMS or is_assignment(words[0]):
-        raise ValueError("the command does not begin with a program")
-    return words
 
 
 def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
