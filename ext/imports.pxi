@@ -139,6 +139,16 @@ cdef extern from "named_tuple.h":
 cdef extern from "cpu.h" nogil:
     void bytes_clear "tailhook_clear"(void* memory, size_t size)
 
+cdef extern from "literal.h" nogil:
+    ctypedef struct Literal "struct tailhook_literal":
+        const char* text
+        size_t size
+    Literal LIT "tailhook_lit"(const char* text)
+    bint bytes_begin "tailhook_begins"(const void* text, Literal literal)
+    bint bytes_equal "tailhook_equals"(const void* text, size_t size, Literal literal)
+    const void* bytes_find "tailhook_find"(const void* text, size_t size, Literal literal)
+    void bytes_write "tailhook_write"(void* out, Literal literal)
+
 cdef extern from "text/utf8.h" nogil:
     ctypedef const unsigned char* Cursor "tailhook_cursor"
     size_t utf8_sequence "tailhook_utf8_sequence"(Cursor p, Cursor end, bint surrogates)

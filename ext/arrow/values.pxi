@@ -56,7 +56,7 @@ cdef void arrow_put_digits(char* at, int count, int number) noexcept nogil:
 cdef object arrow_time_text(const ArrowClock* clock):
     """Return a time as ISO 8601: 2026-11-22T09:00:00.123456Z."""
     cdef char[28] text
-    memcpy(text, b"0000-00-00T00:00:00.000000Z", 28)
+    bytes_write(text, LIT(b"0000-00-00T00:00:00.000000Z"))
     arrow_put_digits(text, 4, clock.year)
     arrow_put_digits(text + 5, 2, clock.month)
     arrow_put_digits(text + 8, 2, clock.day)

@@ -117,9 +117,9 @@ cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogi
     """Skip `true`, `false` or `null`."""
     cdef const char* word
     if end - p >= 5:  # without a loop; what does not match is looked at below
-        if memcmp(p, b"null", 4) == 0 or memcmp(p, b"true", 4) == 0:
+        if bytes_begin(p, LIT(b"null")) or bytes_begin(p, LIT(b"true")):
             return p + 4
-        if memcmp(p, b"false", 5) == 0:
+        if bytes_begin(p, LIT(b"false")):
             return p + 5
     if p[0] == c"t":
         word = b"true"

@@ -44,7 +44,7 @@ cdef int json_layout_feed(JsonLayout* layout, Cursor p, Cursor end, JsonOutput* 
             json_out_put(output, p, 1)
             json_out_newline(output, layout.depth)
         elif p[0] == c":":
-            json_out_put(output, b": ", 2)
+            json_out_literal(output, LIT(b": "))
         elif p[0] == c"{" or p[0] == c"[":
             json_out_put(output, p, 1)
             layout.depth += 1

@@ -1,6 +1,7 @@
 # Turns Python objects into a JSON text.
 #
-# Gives: JsonOutput and json_out_room, json_out_put, json_out_newline; json_write. For Python: write_json.
+# Gives: JsonOutput and json_out_room, json_out_put, json_out_literal, json_out_newline; json_write.
+# For Python: write_json.
 # Needs: array_grow (array.pxi), JSON_MAX_DEPTH (json/grammar.pxi).
 #
 # The containers being written are kept in a list of iterators, so neither depth nor a cycle can overflow the stack.
@@ -23,6 +24,10 @@ cdef int json_out_put(JsonOutput* output, const void* data, Py_ssize_t size) exc
     memcpy(json_out_room(output, size), data, size)
     output.size += size
     return 0
+
+
+cdef inline int json_out_literal(JsonOutput* output, Literal literal) except -1:
+    return json_out_put(output, literal.text, literal.size)
 
 
 cdef int json_out_escape(JsonOutput* output, uint32_t unit) except -1:
@@ -58,7 +63,7 @@ cdef int json_out_string(JsonOutput* output, object text) except -1:
         p = <Cursor>PyBytes_AS_STRING(encoded)
         size = PyBytes_GET_SIZE(encoded)
     end = p + size
-    json_out_put(output, b'"', 1)
+    json_out_literal(output, LIT(b'"'))
     while True:
         stop = json_string_stop(p, end)
         if lone:  # only surrogates begin with the byte ED and then A0 or more
@@ -75,17 +80,17 @@ cdef int json_out_string(JsonOutput* output, object text) except -1:
         else:
             json_out_escape(output, stop[0])
             p = stop + 1
-    return json_out_put(output, b'"', 1)
+    return json_out_literal(output, LIT(b'"'))
 
 
 cdef int json_out_scalar(JsonOutput* output, object value) except -1:
     cdef bytes text
     if value is None:
-        return json_out_put(output, b"null", 4)
+        return json_out_literal(output, LIT(b"null"))
     if value is True:
-        return json_out_put(output, b"true", 4)
+        return json_out_literal(output, LIT(b"true"))
     if value is False:
-        return json_out_put(output, b"false", 5)
+        return json_out_literal(output, LIT(b"false"))
     if isinstance(value, str):
         return json_out_string(output, value)
     if isinstance(value, int):
@@ -101,9 +106,9 @@ cdef int json_out_scalar(JsonOutput* output, object value) except -1:
 
 cdef int json_out_newline(JsonOutput* output, Py_ssize_t depth) except -1:
     cdef Py_ssize_t i
-    json_out_put(output, b"\n", 1)
+    json_out_literal(output, LIT(b"\n"))
     for i in range(depth):
-        json_out_put(output, b"  ", 2)
+        json_out_literal(output, LIT(b"  "))
     return 0
 
 
@@ -121,7 +126,7 @@ cdef int json_out_value(JsonOutput* output, object value, int style) except -1:
             stack.append((rest, in_object))
             in_object = isinstance(value, dict)
             rest = iter(value.items() if in_object else value)
-            json_out_put(output, b"{" if in_object else b"[", 1)
+            json_out_literal(output, LIT(b"{" if in_object else b"["))
             first = True
         else:
             json_out_scalar(output, value)
@@ -132,12 +137,12 @@ cdef int json_out_value(JsonOutput* output, object value, int style) except -1:
             except StopIteration:
                 if style == 2 and not first:
                     json_out_newline(output, len(stack) - 1)
-                json_out_put(output, b"}" if in_object else b"]", 1)
+                json_out_literal(output, LIT(b"}" if in_object else b"]"))
                 rest, in_object = stack.pop()
                 first = False
                 continue
             if not first:
-                json_out_put(output, b", ", 2 if style == 1 else 1)
+                json_out_literal(output, LIT(b", " if style == 1 else b","))
             first = False
             if style == 2:
                 json_out_newline(output, len(stack))
@@ -146,7 +151,7 @@ cdef int json_out_value(JsonOutput* output, object value, int style) except -1:
                 if not isinstance(name, str):
                     raise ValueError(f"a member's name must be a str, not {type(name).__name__}")
                 json_out_string(output, name)
-                json_out_put(output, b": ", 2 if style else 1)
+                json_out_literal(output, LIT(b": " if style else b":"))
             break
         else:
             return 0

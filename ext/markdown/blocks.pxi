@@ -243,7 +243,7 @@ cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
             return MD_HTML_COMMENT
         if md_is_letter(md_peek(&line, p + 1)):
             return MD_HTML_DECLARATION
-        return MD_HTML_CDATA if md_stands_at(&line, p, b"![CDATA[", 8) else MD_NO_HTML
+        return MD_HTML_CDATA if md_stands_at(&line, p, LIT(b"![CDATA[")) else MD_NO_HTML
     name = p + 1 if c == c'/' else p
     p = md_tag_name_end(&line, name)
     if p == 0:
@@ -263,7 +263,7 @@ cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
 cdef bint md_ends_raw(const MdBlocks* b) noexcept nogil:
     cdef size_t p = b.first, name
     while True:
-        p = md_find(b.text, p, b.end, b"</", 2)
+        p = md_find(b.text, p, b.end, LIT(b"</"))
         if p == b.end:
             return False
         p += 2
@@ -279,13 +279,13 @@ cdef bint md_ends_html(const MdBlocks* b) noexcept nogil:
     if b.html == MD_HTML_RAW:
         return md_ends_raw(b)
     if b.html == MD_HTML_COMMENT:
-        return md_find(b.text, b.first, b.end, b"-->", 3) < b.end
+        return md_find(b.text, b.first, b.end, LIT(b"-->")) < b.end
     if b.html == MD_HTML_INSTRUCTION:
-        return md_find(b.text, b.first, b.end, b"?>", 2) < b.end
+        return md_find(b.text, b.first, b.end, LIT(b"?>")) < b.end
     if b.html == MD_HTML_DECLARATION:
-        return md_find(b.text, b.first, b.end, b">", 1) < b.end
+        return md_find(b.text, b.first, b.end, LIT(b">")) < b.end
     if b.html == MD_HTML_CDATA:
-        return md_find(b.text, b.first, b.end, b"]]>", 3) < b.end
+        return md_find(b.text, b.first, b.end, LIT(b"]]>")) < b.end
     return False
 
 

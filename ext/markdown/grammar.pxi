@@ -102,25 +102,25 @@ cdef inline size_t md_after_escape(const MdProse* prose, size_t p) noexcept nogi
     return p + 2 if md_is_punctuation(md_peek(prose, p + 1)) else p + 1
 
 
-cdef size_t md_find(const char* text, size_t p, size_t end, const char* what, size_t size) noexcept nogil:
+cdef size_t md_find(const char* text, size_t p, size_t end, Literal what) noexcept nogil:
     """Return where `what` is first in text[p:end), or `end`."""
     cdef const char* at
     cdef size_t i
-    while p + size <= end:
-        at = <const char*> memchr(text + p, what[0], end - p - size + 1)
+    while p + what.size <= end:
+        at = <const char*> memchr(text + p, what.text[0], end - p - what.size + 1)
         if at == NULL:
             break
         i = 1
-        while i < size and at[i] == what[i]:
+        while i < what.size and at[i] == what.text[i]:
             i += 1
-        if i == size:
+        if i == what.size:
             return <size_t> (at - text)
         p = <size_t> (at - text) + 1
     return end
 
 
-cdef inline bint md_stands_at(const MdProse* prose, size_t p, const char* what, size_t size) noexcept nogil:
-    return p + size <= prose.end and memcmp(prose.text + p, what, size) == 0
+cdef inline bint md_stands_at(const MdProse* prose, size_t p, Literal what) noexcept nogil:
+    return p + what.size <= prose.end and bytes_begin(prose.text + p, what)
 
 
 # ---- links: labels, destinations, titles (sections 4.7 and 6.3) ---------------

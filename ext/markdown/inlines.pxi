@@ -123,13 +123,13 @@ cdef int md_read_backticks(MdInlines* s, size_t* p) noexcept nogil:
 
 # ---- angle brackets (sections 6.5 and 6.6) --------------------------------------
 
-cdef size_t md_find_ending(MdInlines* s, size_t p, const char* what, size_t size, int none) noexcept nogil:
+cdef size_t md_find_ending(MdInlines* s, size_t p, Literal what, int none) noexcept nogil:
     """Return the position after the first `what` from p on. If there is none, note it as `none` and return 0."""
     if s.missing & none:
         return 0
-    p = md_find(s.prose.text, p, s.prose.end, what, size)
+    p = md_find(s.prose.text, p, s.prose.end, what)
     if p < s.prose.end:
-        return p + size
+        return p + what.size
     s.missing |= none
     return 0
 
@@ -154,7 +154,7 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
     cdef char c = md_peek(prose, start + 1)
     p[0] += 1
     if c == c'?':
-        end = md_find_ending(s, start + 2, b"?>", 2, MD_NO_INSTRUCTION_END)
+        end = md_find_ending(s, start + 2, LIT(b"?>"), MD_NO_INSTRUCTION_END)
     elif c != c'!':
         end = md_autolink_end(prose, start)
         if end == 0:
@@ -165,7 +165,7 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
             end = md_tag_end(prose, start)
     elif md_is_letter(md_peek(prose, start + 2)):
         end = md_declaration_end(s, start + 3)
-    elif md_stands_at(prose, start + 2, b"--", 2):
+    elif md_stands_at(prose, start + 2, LIT(b"--")):
         # <!--> and <!---> are comments (0.31); in any other the end comes after the start.
         end = start + 4
         if md_peek(prose, end) == c'-' and md_peek(prose, end + 1) == c'>':
@@ -173,11 +173,11 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
         elif md_peek(prose, end) == c'>':
             end += 1
         else:
-            end = md_find_ending(s, end, b"-->", 3, MD_NO_COMMENT_END)
+            end = md_find_ending(s, end, LIT(b"-->"), MD_NO_COMMENT_END)
         if end and md_push_span(&map.spans, &map.count, &map.capacity, start, end, MD_COMMENT) < 0:
             return -1
-    elif md_stands_at(prose, start + 2, b"[CDATA[", 7):
-        end = md_find_ending(s, start + 9, b"]]>", 3, MD_NO_CDATA_END)
+    elif md_stands_at(prose, start + 2, LIT(b"[CDATA[")):
+        end = md_find_ending(s, start + 9, LIT(b"]]>"), MD_NO_CDATA_END)
     if end:
         p[0] = end
     return 0

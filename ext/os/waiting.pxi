@@ -41,6 +41,7 @@ cdef inline int os_send_wake_up(const char* path, size_t size) noexcept nogil:
     cdef sockaddr_un to
     cdef int fd
     cdef int error = 0
+    cdef char wake = c'!'
     if size >= sizeof(to) - os_path_offset(&to):
         return ENAMETOOLONG
     memset(&to, 0, sizeof(to))
@@ -49,7 +50,7 @@ cdef inline int os_send_wake_up(const char* path, size_t size) noexcept nogil:
     fd = socket(AF_UNIX, SOCK_DGRAM, 0)
     if fd < 0:
         return errno
-    if sendto(fd, b"!", 1, MSG_DONTWAIT, <const sockaddr*>&to, sizeof(to)) < 0:
+    if sendto(fd, &wake, sizeof(wake), MSG_DONTWAIT, <const sockaddr*>&to, sizeof(to)) < 0:
         error = errno
     close(fd)
     return error

@@ -261,7 +261,7 @@ cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:
         if p == NULL:
             return
         if p[1] >= 0xA0:
-            memcpy(p, b"\xEF\xBF\xBD", 3)
+            bytes_write(p, LIT(b"\xEF\xBF\xBD"))
         p += 3
 
 
@@ -282,7 +282,7 @@ cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
         start = stop + utf8_bad_length(stop, end)
         if scan_text_room(text, 3 + (end - start)) < 0:
             return -1
-        memcpy(text.data + text.size, b"\xEF\xBF\xBD", 3)
+        bytes_write(text.data + text.size, LIT(b"\xEF\xBF\xBD"))
         text.size += 3
         stop = utf8_stop(start, end)
     text.size += json_unescape(start, end, text.data + text.size, &lone)

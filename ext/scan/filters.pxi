@@ -138,7 +138,7 @@ cdef bint scan_has_tokens(Cursor p, Cursor end) noexcept nogil:
     """
     cdef Cursor stop
     while True:
-        p = <Cursor>memmem(p, end - p, b"oken", 4)
+        p = <Cursor>bytes_find(p, end - p, LIT(b"oken"))
         if p == NULL:
             return False
         while p != end and (c"a" <= p[0] | 0x20 <= c"z" or c"0" <= p[0] <= c"9" or p[0] == c"_"):

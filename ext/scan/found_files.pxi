@@ -26,12 +26,13 @@ cdef struct ScanName:
 cdef bint scan_is_transcript_name(const char* name, size_t size) noexcept nogil:
     """Return whether a name holds `.jsonl`, in letters of either case."""
     cdef const char* end = name + size
+    cdef Literal ending = LIT(b"jsonl")
     while True:
         name = <const char*>memchr(name, c".", end - name)
         if name == NULL:
             return False
         name += 1
-        if end - name >= 5 and strncasecmp(name, b"jsonl", 5) == 0:
+        if <size_t>(end - name) >= ending.size and strncasecmp(name, ending.text, ending.size) == 0:
             return True
 
 

@@ -66,9 +66,9 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
     cdef bint is_flat
     if not columns.wanted[SCAN_TOOLS]:
         return 0
-    is_flat = rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8)
+    is_flat = rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_use"))
     while is_flat or (tools.start != NULL and rec_next_element(&tools, block, False)):
-        if not is_flat and not rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+        if not is_flat and not rec_value_is(&block[FIELD_TYPE], LIT(b"tool_use")):
             continue
         name = &fields.top[FIELD_NAME] if is_flat else &block[FIELD_NAME]
         is_flat = False
@@ -154,12 +154,12 @@ cdef int scan_put_record(
 
 # ---- usage ---------------------------------------------------------------------
 
-cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, const char* name, size_t size) noexcept nogil:
+cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, Literal name) noexcept nogil:
     """Put a member of an object if it is a whole number from 0 to 2**63 - 1, otherwise null."""
     cdef int64_t count
     if not columns.wanted[field]:
         return 0
-    if rec_read_count(usage, name, size, &count):
+    if rec_read_count(usage, name, &count):
         return arrow_add_int(&columns.items[field], count)
     return arrow_add_null(&columns.items[field])
 
@@ -174,7 +174,7 @@ cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
 
 cdef inline bint scan_is_translated(ScanPlace* place) noexcept nogil:
     """Return whether the file is that of another host than Claude Code, whose records the caller has translated."""
-    return place.host_bytes != 11 or memcmp(place.host, b"claude-code", 11) != 0
+    return not bytes_equal(place.host, place.host_bytes, LIT(b"claude-code"))
 
 
 cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_translated) noexcept nogil:
@@ -187,9 +187,9 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_tra
     cdef RecSlice data, nested
     response[0] = fields[0]
     if is_translated and response.message[FIELD_USAGE].start == NULL:
-        rec_find_member(&record, b"partUsage", 9, &response.message[FIELD_USAGE])
-    if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8):
-        if not rec_find_member(&record, b"data", 4, &data) or not rec_find_member(&data, b"message", 7, &nested):
+        rec_find_member(&record, LIT(b"partUsage"), &response.message[FIELD_USAGE])
+    if rec_value_is(&fields.top[FIELD_TYPE], LIT(b"progress")):
+        if not rec_find_member(&record, LIT(b"data"), &data) or not rec_find_member(&data, LIT(b"message"), &nested):
             return False
         if nested.start[0] != c"{":
             return False
@@ -199,7 +199,7 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_tra
         rec_is_assistant(response)
         and response.message[FIELD_USAGE].start != NULL
         and response.message[FIELD_USAGE].start[0] == c"{"
-        and not rec_value_is(&response.message[FIELD_MODEL], b"<synthetic>", 11)
+        and not rec_value_is(&response.message[FIELD_MODEL], LIT(b"<synthetic>"))
         and not rec_value_is_true(&response.top[FIELD_API_ERROR])
     )
 
@@ -225,11 +225,11 @@ cdef int scan_put_response(
     cdef RecSlice speed = RecSlice(NULL, NULL)
     cdef RecSlice region = RecSlice(NULL, NULL)
     if columns.wanted[SCAN_CACHE_CREATION_1H_TOKENS]:
-        rec_find_member(tokens, b"cache_creation", 14, &written)
+        rec_find_member(tokens, LIT(b"cache_creation"), &written)
     if columns.wanted[SCAN_SPEED]:
-        rec_find_member(tokens, b"speed", 5, &speed)
+        rec_find_member(tokens, LIT(b"speed"), &speed)
     if columns.wanted[SCAN_INFERENCE_GEO]:
-        rec_find_member(&usage.response.message[FIELD_USAGE], b"inference_geo", 13, &region)
+        rec_find_member(&usage.response.message[FIELD_USAGE], LIT(b"inference_geo"), &region)
     if (
         scan_put_text(columns, SCAN_PATH, place.path, place.path_bytes) < 0
         or scan_put_int(columns, SCAN_OFFSET, place.offset) < 0
@@ -244,11 +244,11 @@ cdef int scan_put_response(
         or scan_put_name(columns, SCAN_MESSAGE_ID, &usage.response.message[FIELD_ID], scratch) < 0
         or scan_put_name(columns, SCAN_REQUEST_ID, &usage.response.top[FIELD_REQUEST_ID], scratch) < 0
         or scan_put_name(columns, SCAN_MODEL, &usage.model, scratch) < 0
-        or scan_put_count(columns, SCAN_INPUT_TOKENS, tokens, b"input_tokens", 12) < 0
-        or scan_put_count(columns, SCAN_OUTPUT_TOKENS, tokens, b"output_tokens", 13) < 0
-        or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, tokens, b"cache_read_input_tokens", 23) < 0
-        or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, tokens, b"cache_creation_input_tokens", 27) < 0
-        or scan_put_count(columns, SCAN_CACHE_CREATION_1H_TOKENS, &written, b"ephemeral_1h_input_tokens", 25) < 0
+        or scan_put_count(columns, SCAN_INPUT_TOKENS, tokens, LIT(b"input_tokens")) < 0
+        or scan_put_count(columns, SCAN_OUTPUT_TOKENS, tokens, LIT(b"output_tokens")) < 0
+        or scan_put_count(columns, SCAN_CACHE_READ_TOKENS, tokens, LIT(b"cache_read_input_tokens")) < 0
+        or scan_put_count(columns, SCAN_CACHE_CREATION_TOKENS, tokens, LIT(b"cache_creation_input_tokens")) < 0
+        or scan_put_count(columns, SCAN_CACHE_CREATION_1H_TOKENS, &written, LIT(b"ephemeral_1h_input_tokens")) < 0
         or scan_put_name(columns, SCAN_SPEED, &speed, scratch) < 0
         or scan_put_name(columns, SCAN_INFERENCE_GEO, &region, scratch) < 0
         or scan_put_int(columns, SCAN_ADVISOR, usage.advisor) < 0
@@ -278,25 +278,25 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     usage.model = usage.response.message[FIELD_MODEL]
     usage.tokens = usage.response.message[FIELD_USAGE]
     usage.advisor = 0
-    if scan_is_translated(place) and rec_find_member(&record, b"usageCopies", 11, &usage.copies):
-        rec_find_member(&record, b"usageId", 7, &usage.own_id)
+    if scan_is_translated(place) and rec_find_member(&record, LIT(b"usageCopies"), &usage.copies):
+        rec_find_member(&record, LIT(b"usageId"), &usage.own_id)
     if usage.response.start != fields.start:
-        if rec_find_member(&record, b"data", 4, &data) and rec_find_member(&data, b"agentId", 7, &nested_agent):
+        if rec_find_member(&record, LIT(b"data"), &data) and rec_find_member(&data, LIT(b"agentId"), &nested_agent):
             if scan_is_name(&nested_agent) and nested_agent.end - nested_agent.start > 2:
                 usage.agent = nested_agent
         if not rec_read_time(&usage.time, &at):
             usage.time = fields.top[FIELD_TIMESTAMP]
     if scan_put_response(columns, fields, &usage, place, scratch) < 0:
         return -1
-    if not columns.wanted[SCAN_ADVISOR] or not rec_find_member(&usage.tokens, b"iterations", 10, &iterations):
+    if not columns.wanted[SCAN_ADVISOR] or not rec_find_member(&usage.tokens, LIT(b"iterations"), &iterations):
         return 1
     while rec_next_object(&iterations, &part):
-        if not rec_find_member(&part, b"type", 4, &kind) or not rec_value_is(&kind, b"advisor_message", 15):
+        if not rec_find_member(&part, LIT(b"type"), &kind) or not rec_value_is(&kind, LIT(b"advisor_message")):
             continue
         usage.advisor += 1
         usage.tokens = part
         usage.model = RecSlice(NULL, NULL)
-        rec_find_member(&part, b"model", 5, &usage.model)
+        rec_find_member(&part, LIT(b"model"), &usage.model)
         if scan_put_response(columns, fields, &usage, place, scratch) < 0:
             return -1
     return 1
@@ -310,14 +310,14 @@ cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* sc
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecToolBlock block
     cdef int64_t unnamed = 0
-    cdef bint is_flat = rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8)
+    cdef bint is_flat = rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_use"))
     if not columns.wanted[SCAN_TOOL_IDS] and not columns.wanted[SCAN_UNNAMED_USES]:
         return 0
     if is_flat:
         rec_walk_tool_block(fields.start, fields.end, &block)
     while is_flat or (tools.start != NULL and rec_next_tool_block(&tools, &block)):
         is_flat = False
-        if not rec_value_is(&block.type, b"tool_use", 8):
+        if not rec_value_is(&block.type, LIT(b"tool_use")):
             continue
         if not scan_is_name(&block.id):
             unnamed += 1
@@ -335,8 +335,8 @@ cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scra
     cdef RecSlice data, agent
     if not columns.wanted[SCAN_PROGRESS_AGENTS]:
         return 0
-    if rec_value_is(&fields.top[FIELD_TYPE], b"progress", 8) and rec_find_member(&record, b"data", 4, &data):
-        if rec_find_member(&data, b"agentId", 7, &agent) and scan_is_name(&agent):
+    if rec_value_is(&fields.top[FIELD_TYPE], LIT(b"progress")) and rec_find_member(&record, LIT(b"data"), &data):
+        if rec_find_member(&data, LIT(b"agentId"), &agent) and scan_is_name(&agent):
             if scan_add_to_list(column, &agent, scratch) < 0:
                 return -1
     return arrow_end_names(column, True)
@@ -356,17 +356,17 @@ cdef const char* scan_queue_step(RecFields* fields) noexcept nogil:
     cdef RecSlice step, text
     if fields.is_queued_prompt:
         return b"given"
-    if not rec_value_is(&fields.top[FIELD_TYPE], b"queue-operation", 15):
+    if not rec_value_is(&fields.top[FIELD_TYPE], LIT(b"queue-operation")):
         return NULL
-    if not rec_find_member(&record, b"operation", 9, &step):
+    if not rec_find_member(&record, LIT(b"operation"), &step):
         return NULL
-    if rec_value_is(&step, b"dequeue", 7):
+    if rec_value_is(&step, LIT(b"dequeue")):
         return b"dequeue"
-    if rec_value_is(&step, b"remove", 6):
+    if rec_value_is(&step, LIT(b"remove")):
         return b"remove"
-    if rec_value_is(&step, b"popAll", 6):
+    if rec_value_is(&step, LIT(b"popAll")):
         return b"popAll"
-    if not rec_value_is(&step, b"enqueue", 7):
+    if not rec_value_is(&step, LIT(b"enqueue")):
         return NULL
     if not rec_value_is_string(content) or rec_value_is_white_space(content):
         return b"command"
@@ -406,8 +406,8 @@ cdef int scan_put_line(
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice fork
     cdef RecSlice parent = RecSlice(NULL, NULL)
-    if has_record and rec_find_member(&record, b"forkedFrom", 10, &fork):
-        rec_find_member(&fork, b"sessionId", 9, &parent)
+    if has_record and rec_find_member(&record, LIT(b"forkedFrom"), &fork):
+        rec_find_member(&fork, LIT(b"sessionId"), &parent)
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
         or scan_put_name(columns, SCAN_UUID, &fields.top[FIELD_UUID], scratch) < 0

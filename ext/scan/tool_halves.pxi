@@ -10,7 +10,7 @@ cdef bint scan_tool_is(RecSlice* name, const char* const* names) noexcept nogil:
     """Return whether a tool has one of the names. names: ends with NULL."""
     cdef int i = 0
     while names[i] != NULL:
-        if rec_value_is(name, names[i], strlen(names[i])):
+        if rec_value_is(name, LIT(names[i])):
             return True
         i += 1
     return False
@@ -21,7 +21,7 @@ cdef void scan_find_argument(
 ) noexcept nogil:
     """Find a member of the input of a tool, if the tool has one of the names and nothing was found yet."""
     if found.start == NULL and scan_tool_is(&use.name, names):
-        rec_find_member(&use.input, member, strlen(member), found)
+        rec_find_member(&use.input, LIT(member), found)
 
 
 cdef bint scan_find_patched(ScanText* text, RecSlice* name) noexcept nogil:
@@ -53,10 +53,10 @@ cdef int scan_put_file(ScanColumns* columns, RecToolBlock* use, ScanText* scratc
     cdef RecSlice patch
     if not columns.wanted[SCAN_FILE]:
         return 0
-    if rec_value_is(&use.name, b"apply_patch", 11):
+    if rec_value_is(&use.name, LIT(b"apply_patch")):
         patch = use.input
         if not rec_value_is_string(&patch):
-            rec_find_member(&use.input, b"input", 5, &patch)
+            rec_find_member(&use.input, LIT(b"input"), &patch)
         if rec_value_is_string(&patch):
             scratch.size = 0
             if scan_text_add(scratch, patch.start + 1, patch.end - 1) < 0:
@@ -113,7 +113,7 @@ cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanTex
         scratch.size += stop - start
         if stop == value.end:
             return arrow_add_text(&columns.items[field], scratch.data, scratch.size)
-        memcpy(scratch.data + scratch.size, b"\xEF\xBF\xBD", 3)
+        bytes_write(scratch.data + scratch.size, LIT(b"\xEF\xBF\xBD"))
         scratch.size += 3
         start = stop + utf8_bad_length(stop, value.end)
         stop = utf8_stop(start, value.end)
@@ -178,12 +178,12 @@ cdef int scan_put_tool_halves(
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecSlice results = rec_speech(fields)[FIELD_RESULTS]
     cdef RecToolBlock block
-    if rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+    if rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_use")):
         rec_walk_tool_block(fields.start, fields.end, &block)
         if scan_put_use(columns, fields, &block, place, scratch) < 0:
             return -1
     while tools.start != NULL and rec_next_tool_block(&tools, &block):
-        if rec_value_is(&block.type, b"tool_use", 8) and scan_put_use(columns, fields, &block, place, scratch) < 0:
+        if rec_value_is(&block.type, LIT(b"tool_use")) and scan_put_use(columns, fields, &block, place, scratch) < 0:
             return -1
     while rec_next_result(fields, &results, &block):
         if scan_put_result(columns, fields, &block, place, scratch) < 0:

@@ -186,7 +186,7 @@ cdef void iso_write_time(unsigned char* out, int64_t milliseconds) noexcept nogi
     month = (5 * day + 2) // 153
     day -= (153 * month + 2) // 5
     year += 400 * (era - 1) + (month >= 10)
-    memcpy(out, b"YYYY-MM-DDThh:mm:ss.sss", 23)
+    bytes_write(out, LIT(b"YYYY-MM-DDThh:mm:ss.sss"))
     iso_write_digits(out, year, 4)
     iso_write_digits(out + 5, month + 3 if month < 10 else month - 9, 2)
     iso_write_digits(out + 8, day + 1, 2)

@@ -62,7 +62,7 @@ cdef inline unsigned char* utf8_put(unsigned char* out, uint32_t code_point) noe
 
 cdef inline Cursor utf8_after_bom(Cursor p, Cursor end) noexcept nogil:
     """Return p, or the position after the byte order mark there."""
-    return p + 3 if end - p >= 3 and memcmp(p, b"\xef\xbb\xbf", 3) == 0 else p
+    return p + 3 if end - p >= 3 and bytes_begin(p, LIT(b"\xef\xbb\xbf")) else p
 
 
 cdef inline size_t utf8_bad_length(Cursor p, Cursor end) noexcept nogil:

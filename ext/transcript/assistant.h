@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "literal.h"
 #include "text/utf8.h"
 
 #if TAILHOOK_X86
@@ -29,7 +30,7 @@ tailhook_holds_assistant(tailhook_cursor p, tailhook_cursor end)
             _mm256_and_si256(_mm256_cmpeq_epi8(first, backslash), _mm256_cmpeq_epi8(second, letter_u))));
         for (; hits; hits &= hits - 1) {
             const tailhook_cursor hit = p + __builtin_ctz(hits);
-            if (*hit == '\\' || memcmp(hit, "assistant", 9) == 0)
+            if (*hit == '\\' || tailhook_begins(hit, tailhook_lit("assistant")))
                 return 1;
         }
         if (end - p == 40) /* an escape may still be in the last 8 bytes */

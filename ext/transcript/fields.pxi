@@ -81,19 +81,18 @@ cdef inline bint rec_value_is_string(RecSlice* value) noexcept nogil:
     return value.start != NULL and value.start[0] == c'"'
 
 
-cdef inline bint rec_value_is(RecSlice* value, const char* word, Py_ssize_t size) noexcept nogil:
+cdef inline bint rec_value_is(RecSlice* value, Literal word) noexcept nogil:
     """Return whether the value is this string, escaped or not. word: has no character that must be escaped."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if not rec_value_is_string(value):
         return False
-    if value.end - value.start == size + 2 and memcmp(value.start + 1, word, size) == 0:
+    if <size_t>(value.end - value.start) == word.size + 2 and bytes_begin(value.start + 1, word):
         return True
     return (
         value.end - value.start <= <Py_ssize_t>sizeof(plain)
         and memchr(value.start, c"\\", value.end - value.start) != NULL
-        and json_unescape(value.start + 1, value.end - 1, plain, &lone) == size
-        and memcmp(plain, word, size) == 0
+        and bytes_equal(plain, json_unescape(value.start + 1, value.end - 1, plain, &lone), word)
     )
 
 
@@ -116,70 +115,70 @@ cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
 
 cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
     if size == 4:
-        if memcmp(name, b"type", 4) == 0:
+        if bytes_equal(name, size, LIT(b"type")):
             return FIELD_TYPE
-        if memcmp(name, b"text", 4) == 0:
+        if bytes_equal(name, size, LIT(b"text")):
             return FIELD_TEXT
-        if memcmp(name, b"role", 4) == 0:
+        if bytes_equal(name, size, LIT(b"role")):
             return FIELD_ROLE
-        if memcmp(name, b"uuid", 4) == 0:
+        if bytes_equal(name, size, LIT(b"uuid")):
             return FIELD_UUID
-        if memcmp(name, b"name", 4) == 0:
+        if bytes_equal(name, size, LIT(b"name")):
             return FIELD_NAME
     elif size == 2:
-        if memcmp(name, b"id", 2) == 0:
+        if bytes_equal(name, size, LIT(b"id")):
             return FIELD_ID
     elif size == 3:
-        if memcmp(name, b"cwd", 3) == 0:
+        if bytes_equal(name, size, LIT(b"cwd")):
             return FIELD_CWD
     elif size == 5:
-        if memcmp(name, b"input", 5) == 0:
+        if bytes_equal(name, size, LIT(b"input")):
             return FIELD_INPUT
-        if memcmp(name, b"model", 5) == 0:
+        if bytes_equal(name, size, LIT(b"model")):
             return FIELD_MODEL
-        if memcmp(name, b"usage", 5) == 0:
+        if bytes_equal(name, size, LIT(b"usage")):
             return FIELD_USAGE
     elif size == 6:
-        if memcmp(name, b"isMeta", 6) == 0:
+        if bytes_equal(name, size, LIT(b"isMeta")):
             return FIELD_META
-        if memcmp(name, b"origin", 6) == 0:
+        if bytes_equal(name, size, LIT(b"origin")):
             return FIELD_ORIGIN
     elif size == 7:
-        if memcmp(name, b"content", 7) == 0:
+        if bytes_equal(name, size, LIT(b"content")):
             return FIELD_CONTENT
-        if memcmp(name, b"message", 7) == 0:
+        if bytes_equal(name, size, LIT(b"message")):
             return FIELD_MESSAGE
-        if memcmp(name, b"version", 7) == 0:
+        if bytes_equal(name, size, LIT(b"version")):
             return FIELD_VERSION
-        if memcmp(name, b"agentId", 7) == 0:
+        if bytes_equal(name, size, LIT(b"agentId")):
             return FIELD_AGENT_ID
-        if memcmp(name, b"subtype", 7) == 0:
+        if bytes_equal(name, size, LIT(b"subtype")):
             return FIELD_SUBTYPE
     elif size == 8:
-        if memcmp(name, b"is_error", 8) == 0:
+        if bytes_equal(name, size, LIT(b"is_error")):
             return FIELD_IS_ERROR
     elif size == 9:
-        if memcmp(name, b"timestamp", 9) == 0:
+        if bytes_equal(name, size, LIT(b"timestamp")):
             return FIELD_TIMESTAMP
-        if memcmp(name, b"sessionId", 9) == 0:
+        if bytes_equal(name, size, LIT(b"sessionId")):
             return FIELD_SESSION_ID
-        if memcmp(name, b"gitBranch", 9) == 0:
+        if bytes_equal(name, size, LIT(b"gitBranch")):
             return FIELD_GIT_BRANCH
-        if memcmp(name, b"requestId", 9) == 0:
+        if bytes_equal(name, size, LIT(b"requestId")):
             return FIELD_REQUEST_ID
     elif size == 10:
-        if memcmp(name, b"parentUuid", 10) == 0:
+        if bytes_equal(name, size, LIT(b"parentUuid")):
             return FIELD_PARENT_UUID
-        if memcmp(name, b"attachment", 10) == 0:
+        if bytes_equal(name, size, LIT(b"attachment")):
             return FIELD_ATTACHMENT
     elif size == 11:
-        if memcmp(name, b"isSidechain", 11) == 0:
+        if bytes_equal(name, size, LIT(b"isSidechain")):
             return FIELD_SIDECHAIN
     elif size == 16:
-        if memcmp(name, b"isCompactSummary", 16) == 0:
+        if bytes_equal(name, size, LIT(b"isCompactSummary")):
             return FIELD_COMPACT_SUMMARY
     elif size == 17:
-        if memcmp(name, b"isApiErrorMessage", 17) == 0:
+        if bytes_equal(name, size, LIT(b"isApiErrorMessage")):
             return FIELD_API_ERROR
     return FIELD_OTHER
 
@@ -229,14 +228,14 @@ cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* f
             block[FIELD_TYPE].start = block[FIELD_NAME].start = block[FIELD_TEXT].start = NULL
             block[FIELD_IS_ERROR].start = NULL
             p = rec_walk_members(p, end, REC_LEVEL_BLOCK, block, NULL, fault)
-            if p != NULL and rec_value_is(&block[FIELD_TYPE], b"text", 4):
+            if p != NULL and rec_value_is(&block[FIELD_TYPE], LIT(b"text")):
                 if rec_value_is_string(&block[FIELD_TEXT]) and not rec_value_is_white_space(&block[FIELD_TEXT]):
                     rec_slice_extend(&values[FIELD_TEXTS], start, p)
-            elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+            elif p != NULL and rec_value_is(&block[FIELD_TYPE], LIT(b"tool_use")):
                 rec_slice_extend(&values[FIELD_TOOLS], start, p)
                 values[FIELD_LAST_TOOL] = RecSlice(start, p)
                 values[FIELD_LAST_TOOL_NAME] = block[FIELD_NAME]
-            elif p != NULL and rec_value_is(&block[FIELD_TYPE], b"tool_result", 11):
+            elif p != NULL and rec_value_is(&block[FIELD_TYPE], LIT(b"tool_result")):
                 rec_slice_extend(&values[FIELD_RESULTS], start, p)
                 if block[FIELD_IS_ERROR].start != NULL and block[FIELD_IS_ERROR].start[0] == c"t":
                     values[FIELD_FAILED] = RecSlice(start, p)
@@ -339,16 +338,16 @@ cdef bint rec_read_attachment(RecFields* fields, JsonFault* fault) noexcept nogi
     cdef RecSlice* attachment = &fields.top[FIELD_ATTACHMENT]
     cdef RecSlice value
     if (
-        not rec_value_is(&fields.top[FIELD_TYPE], b"attachment", 10)
-        or not rec_value_is(&fields.top[FIELD_ATTACHMENT_TYPE], b"queued_command", 14)
-        or not rec_find_member(attachment, b"commandMode", 11, &value) or not rec_value_is(&value, b"prompt", 6)
-        or (rec_find_member(attachment, b"isMeta", 6, &value) and value.start[0] == c"t")
-        or (rec_find_member(attachment, b"origin", 6, &value) and not rec_is_of_person(&value))
+        not rec_value_is(&fields.top[FIELD_TYPE], LIT(b"attachment"))
+        or not rec_value_is(&fields.top[FIELD_ATTACHMENT_TYPE], LIT(b"queued_command"))
+        or not rec_find_member(attachment, LIT(b"commandMode"), &value) or not rec_value_is(&value, LIT(b"prompt"))
+        or (rec_find_member(attachment, LIT(b"isMeta"), &value) and value.start[0] == c"t")
+        or (rec_find_member(attachment, LIT(b"origin"), &value) and not rec_is_of_person(&value))
     ):
         return True
     fields.is_queued_prompt = True
     memset(fields.message, 0, sizeof(fields.message))
-    if not rec_find_member(attachment, b"prompt", 6, &value):
+    if not rec_find_member(attachment, LIT(b"prompt"), &value):
         return True
     fields.message[FIELD_CONTENT] = value
     if value.start[0] == c"[":

@@ -98,7 +98,7 @@ cdef class LineIterator:
                     continue
                 if self.seen is not None and self.is_repeated(&fields, line.offset):
                     continue
-                if rec_value_is(&fields.top[FIELD_SUBTYPE], b"compact_boundary", 16):
+                if rec_value_is(&fields.top[FIELD_SUBTYPE], LIT(b"compact_boundary")):
                     self.saw_compaction = True
                 if self.give == WIN_RECORDS:
                     return rec_copy(&fields, line.offset)
@@ -124,7 +124,8 @@ cdef class LineIterator:
         cdef RecSlice* time = &fields.top[FIELD_TIMESTAMP]
         cdef RecSlice* uuid = &fields.top[FIELD_UUID]
         cdef Py_ssize_t size = time.end - time.start
-        if rec_value_is(&fields.top[FIELD_TYPE], b"attachment", 10):
+        cdef Literal name = LIT(b'"uuid":')
+        if rec_value_is(&fields.top[FIELD_TYPE], LIT(b"attachment")):
             return
         if not rec_value_is_string(time) or size > REC_MAX_WORD:
             self.goes_back = True
@@ -138,10 +139,10 @@ cdef class LineIterator:
             self.oldest.time_size = size
         self.oldest.offset = offset
         self.oldest.uuid_size = 0
-        if rec_value_is_string(uuid) and 2 < uuid.end - uuid.start <= REC_MAX_WORD - 7:
-            self.oldest.uuid_size = uuid.end - uuid.start + 7
-            memcpy(self.oldest.uuid, b'"uuid":', 7)
-            memcpy(self.oldest.uuid + 7, uuid.start, uuid.end - uuid.start)
+        if rec_value_is_string(uuid) and 2 < uuid.end - uuid.start <= <Py_ssize_t>(REC_MAX_WORD - name.size):
+            self.oldest.uuid_size = uuid.end - uuid.start + name.size
+            bytes_write(self.oldest.uuid, name)
+            memcpy(self.oldest.uuid + name.size, uuid.start, uuid.end - uuid.start)
 
     def may_repeat(self, int fd, int64_t most):
         cdef int found = 0

@@ -5,7 +5,7 @@
 # Needs: a record (transcript/records.pxi), the fields (transcript/fields.pxi), the blocks of tools
 # (transcript/tool_blocks.pxi), the grammar (json/grammar.pxi), iso_read_microseconds (text/iso8601.pxi).
 
-cdef bint rec_find_member(RecSlice* container, const char* name, Py_ssize_t size, RecSlice* value) noexcept nogil:
+cdef bint rec_find_member(RecSlice* container, Literal name, RecSlice* value) noexcept nogil:
     """Find the last member with this name in a valid object. Returns False if there is none, or it is not an object.
 
     name: has no character that must be escaped.
@@ -21,7 +21,7 @@ cdef bint rec_find_member(RecSlice* container, const char* name, Py_ssize_t size
     while p[0] == c'"':
         found = RecSlice(p, json_skip_string(p + 1, end, &fault))
         p = json_skip_space(json_skip_space(found.end, end) + 1, end)
-        if rec_value_is(&found, name, size):
+        if rec_value_is(&found, name):
             value[0] = RecSlice(p, json_skip(p, end, &fault))
             p = value.end
         else:
@@ -69,7 +69,7 @@ cdef bint rec_next_result(RecFields* fields, RecSlice* results, RecToolBlock* bl
     if results.start == NULL:
         return False
     while rec_next_tool_block(results, block):
-        if rec_value_is(&block.type, b"tool_result", 11):
+        if rec_value_is(&block.type, LIT(b"tool_result")):
             return True
     return False
 
@@ -86,7 +86,7 @@ cdef bint rec_is_error(RecFields* fields) noexcept nogil:
     return (
         has_failed
         or rec_value_is_true(&fields.top[FIELD_API_ERROR])
-        or rec_value_is(&fields.top[FIELD_SUBTYPE], b"api_error", 9)
+        or rec_value_is(&fields.top[FIELD_SUBTYPE], LIT(b"api_error"))
     )
 
 
@@ -118,12 +118,12 @@ cdef bint rec_begins_with(RecSlice* text, const char* const* beginnings, int cou
 cdef bint rec_is_of_person(RecSlice* origin) noexcept nogil:
     """Return whether a message with this `origin` may be a person's; it may be absent."""
     cdef RecSlice kind
-    return not rec_find_member(origin, b"kind", 4, &kind) or rec_value_is(&kind, b"human", 5)
+    return not rec_find_member(origin, LIT(b"kind"), &kind) or rec_value_is(&kind, LIT(b"human"))
 
 
 cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
     """Return whether this is the role of a person."""
-    return rec_value_is(role, b"user", 4) or rec_value_is(role, b"human", 5)
+    return rec_value_is(role, LIT(b"user")) or rec_value_is(role, LIT(b"human"))
 
 
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
@@ -138,7 +138,7 @@ cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
         and rec_is_of_person(&fields.top[FIELD_ORIGIN])
         and rec_is_own_words(fields)
         and not rec_is_app_written(fields)
-        and not rec_find_member(&record, b"planContent", 11, &plan)  # what a button sends to begin with a plan
+        and not rec_find_member(&record, LIT(b"planContent"), &plan)  # what a button sends to begin with a plan
     )
 
 
@@ -147,7 +147,7 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
     cdef bint is_persons = rec_is_persons(&role)
-    if not (is_persons or rec_value_is(&role, b"assistant", 9)) or rec_is_host_made(fields):
+    if not (is_persons or rec_value_is(&role, LIT(b"assistant"))) or rec_is_host_made(fields):
         return False
     if not rec_first_text(fields, &text):
         return False
@@ -175,12 +175,12 @@ cdef bint rec_first_text(RecFields* fields, RecSlice* text) noexcept nogil:
     return not rec_value_is_white_space(&speech[FIELD_CONTENT])
 
 
-cdef bint rec_read_count(RecSlice* container, const char* name, Py_ssize_t size, int64_t* count) noexcept nogil:
+cdef bint rec_read_count(RecSlice* container, Literal name, int64_t* count) noexcept nogil:
     """Set `count` to the whole number from 0 to 2**63 - 1 that a member of an object has. Returns False without one."""
     cdef RecSlice value
     cdef uint64_t number = 0
     count[0] = 0
-    if not rec_find_member(container, name, size, &value) or value.end - value.start > 19:
+    if not rec_find_member(container, name, &value) or value.end - value.start > 19:
         return False
     while value.start != value.end:
         if not c"0" <= value.start[0] <= c"9":
@@ -193,10 +193,10 @@ cdef bint rec_read_count(RecSlice* container, const char* name, Py_ssize_t size,
     return True
 
 
-cdef int64_t rec_count(RecSlice* container, const char* name, Py_ssize_t size) noexcept nogil:
+cdef int64_t rec_count(RecSlice* container, Literal name) noexcept nogil:
     """Return what rec_read_count finds, or 0."""
     cdef int64_t count
-    rec_read_count(container, name, size, &count)
+    rec_read_count(container, name, &count)
     return count
 
 

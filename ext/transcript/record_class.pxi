@@ -148,10 +148,10 @@ cdef class Record:
             return None
         from tailhook.records import Usage
         return Usage(
-            rec_count(usage, b"input_tokens", 12),
-            rec_count(usage, b"output_tokens", 13),
-            rec_count(usage, b"cache_read_input_tokens", 23),
-            rec_count(usage, b"cache_creation_input_tokens", 27),
+            rec_count(usage, LIT(b"input_tokens")),
+            rec_count(usage, LIT(b"output_tokens")),
+            rec_count(usage, LIT(b"cache_read_input_tokens")),
+            rec_count(usage, LIT(b"cache_creation_input_tokens")),
         )
 
     @property
@@ -196,10 +196,10 @@ cdef class Record:
         cdef RecSlice blocks = rec_speech(&self.fields)[FIELD_TOOLS]
         cdef RecSlice block[REC_BLOCK_FIELDS]
         cdef list tools = []
-        if rec_value_is(&self.fields.top[FIELD_TYPE], b"tool_use", 8):
+        if rec_value_is(&self.fields.top[FIELD_TYPE], LIT(b"tool_use")):
             tools.append(rec_tool_use(self.fields.top))
         while blocks.start != NULL and rec_next_element(&blocks, block, False):
-            if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+            if rec_value_is(&block[FIELD_TYPE], LIT(b"tool_use")):
                 tools.append(rec_tool_use(block))
         return tools
 

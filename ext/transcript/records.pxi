@@ -10,15 +10,15 @@ cdef inline bint rec_value_is_true(RecSlice* value) noexcept nogil:
 
 
 cdef inline bint rec_is_assistant(RecFields* fields) noexcept nogil:
-    return rec_value_is(&fields.top[FIELD_TYPE], b"assistant", 9)
+    return rec_value_is(&fields.top[FIELD_TYPE], LIT(b"assistant"))
 
 
 cdef inline bint rec_is_spoken(RecFields* fields) noexcept nogil:
     """Return whether the record has one of the types that hold words, or is a queued prompt."""
     return (
         rec_is_assistant(fields)
-        or rec_value_is(&fields.top[FIELD_TYPE], b"user", 4)
-        or rec_value_is(&fields.top[FIELD_TYPE], b"human", 5)
+        or rec_value_is(&fields.top[FIELD_TYPE], LIT(b"user"))
+        or rec_value_is(&fields.top[FIELD_TYPE], LIT(b"human"))
         or fields.is_queued_prompt
     )
 
@@ -39,7 +39,7 @@ cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
 
 cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
     """Return whether the record itself is a tool's result, as flat transcripts have it."""
-    return rec_value_is(&fields.top[FIELD_TYPE], b"tool_result", 11)
+    return rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_result"))
 
 
 cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
@@ -129,7 +129,7 @@ cdef bint rec_next_text(RecSlice* texts, RecSlice* text, bint strings=True) noex
         kind = rec_next_element(texts, block, strings)
         if kind == REC_NO_ELEMENT:
             return False
-        if kind == REC_OBJECT and not rec_value_is(&block[FIELD_TYPE], b"text", 4):
+        if kind == REC_OBJECT and not rec_value_is(&block[FIELD_TYPE], LIT(b"text")):
             continue
         if not rec_value_is_string(&block[FIELD_TEXT]) or rec_value_is_white_space(&block[FIELD_TEXT]):
             continue
@@ -205,7 +205,7 @@ cdef list rec_tool_names(RecFields* fields):
     if tools.start == speech[FIELD_LAST_TOOL].start:  # the only one, as hosts write it
         return [rec_value_string(&speech[FIELD_LAST_TOOL_NAME])]
     while rec_next_element(&tools, block, False):
-        if rec_value_is(&block[FIELD_TYPE], b"tool_use", 8):
+        if rec_value_is(&block[FIELD_TYPE], LIT(b"tool_use")):
             names.append(rec_value_string(&block[FIELD_NAME]))
     return names
 
@@ -218,11 +218,11 @@ cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
     cdef size_t size = line.end - line.start
     return (
         size < 1 << 20
-        or memmem(line.start, size, b"user", 4) != NULL
-        or memmem(line.start, size, b"assistant", 9) != NULL
-        or memmem(line.start, size, b"tool_use", 8) != NULL
-        or memmem(line.start, size, b"human", 5) != NULL
-        or memmem(line.start, size, b"\\u", 2) != NULL
+        or bytes_find(line.start, size, LIT(b"user")) != NULL
+        or bytes_find(line.start, size, LIT(b"assistant")) != NULL
+        or bytes_find(line.start, size, LIT(b"tool_use")) != NULL
+        or bytes_find(line.start, size, LIT(b"human")) != NULL
+        or bytes_find(line.start, size, LIT(b"\\u")) != NULL
     )
 
 
@@ -232,7 +232,7 @@ cdef tuple rec_message(RecFields* fields):
     cdef bytes text
     if rec_is_foreign(fields):
         return None
-    if rec_value_is(&fields.top[FIELD_TYPE], b"tool_use", 8):
+    if rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_use")):
         return (True, b"", [rec_value_string(&fields.top[FIELD_NAME])])
     if not rec_is_spoken(fields):
         return None

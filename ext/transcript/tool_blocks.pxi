@@ -19,21 +19,21 @@ cdef struct RecToolBlock:
 
 cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
     """Return where the value of a member belongs, NULL if it is not asked for."""
-    if size == 4 and memcmp(name, b"type", 4) == 0:
+    if bytes_equal(name, size, LIT(b"type")):
         return &block.type
-    if size == 2 and memcmp(name, b"id", 2) == 0:
+    if bytes_equal(name, size, LIT(b"id")):
         return &block.id
-    if size == 4 and memcmp(name, b"name", 4) == 0:
+    if bytes_equal(name, size, LIT(b"name")):
         return &block.name
-    if size == 5 and memcmp(name, b"input", 5) == 0:
+    if bytes_equal(name, size, LIT(b"input")):
         return &block.input
-    if size == 11 and memcmp(name, b"tool_use_id", 11) == 0:
+    if bytes_equal(name, size, LIT(b"tool_use_id")):
         return &block.use_id
-    if size == 8 and memcmp(name, b"is_error", 8) == 0:
+    if bytes_equal(name, size, LIT(b"is_error")):
         return &block.is_error
-    if size == 7 and memcmp(name, b"content", 7) == 0:
+    if bytes_equal(name, size, LIT(b"content")):
         return &block.content
-    if size == 9 and memcmp(name, b"timestamp", 9) == 0:
+    if bytes_equal(name, size, LIT(b"timestamp")):
         return &block.timestamp
     return NULL
 

@@ -50,11 +50,11 @@ cdef class ToolUseIterator:
 
     cdef int keep(self, RecToolBlock* block, int64_t offset) except -1:
         """Keep a block if it is a result, or a use of one of the tools."""
-        if rec_value_is(&block.type, b"tool_result", 11):
+        if rec_value_is(&block.type, LIT(b"tool_result")):
             if rec_value_is_string(&block.use_id):
                 if rec_add_id(&self.results, &block.use_id, rec_value_is_true(&block.is_error)) < 0:
                     raise MemoryError()
-        elif rec_value_is(&block.type, b"tool_use", 8) and block.input.start != NULL:
+        elif rec_value_is(&block.type, LIT(b"tool_use")) and block.input.start != NULL:
             if rec_value_is_utf8(&block.name) and (name := rec_value_string(&block.name)) in self.names:
                 use_id = failed = None
                 if rec_value_is_utf8(&block.id):
@@ -69,7 +69,7 @@ cdef class ToolUseIterator:
             raise RuntimeError("the lines are being read by another thread")
         try:
             while not self.found and win_step(&self.window, &line):
-                if memmem(line.start, line.end - line.start, b'"tool_', 6) != NULL:
+                if bytes_find(line.start, line.end - line.start, LIT(b'"tool_')) != NULL:
                     self.read(&line)
             if self.found:
                 return self.found.pop()

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cpu.h"
+#include "literal.h"
 #include "os/file.h"
 #include "text/utf8.h"
 
@@ -25,7 +26,7 @@ tailhook_uuid_avx2(tailhook_cursor p, tailhook_cursor end)
             _mm256_and_si256(_mm256_cmpeq_epi8(second, letter_u), _mm256_cmpeq_epi8(fifth, letter_d)));
         for (; hits; hits &= hits - 1) {
             const tailhook_cursor hit = p + __builtin_ctz(hits);
-            if (memcmp(hit, "\"uuid\"", 6) == 0)
+            if (tailhook_begins(hit, tailhook_lit("\"uuid\"")))
                 return hit;
         }
     }
@@ -44,8 +45,9 @@ tailhook_next_uuid(tailhook_cursor p, tailhook_cursor end)
             return p;
     }
 #endif
-    for (; end - p >= 6; p++) {
-        if (*p == '"' && memcmp(p, "\"uuid\"", 6) == 0)
+    const struct tailhook_literal name = tailhook_lit("\"uuid\"");
+    for (; end - p >= (ptrdiff_t)name.size; p++) {
+        if (*p == '"' && tailhook_begins(p, name))
             return p;
     }
     return NULL;

@@ -111,3 +111,29 @@ def test_c_names_begin_with_their_subject():
             folder = Path(name).parent.as_posix()
             functions = {one for one in definitions(text) if one.islower()}
             assert not [one for one in functions if not one.startswith(PREFIXES[folder])], name
+
+
+def test_every_column_of_a_scan_has_a_kind_and_a_name():
+    text = code(PARTS["scan/fields.pxi"])
+    columns = re.findall(r"^    (SCAN_\w+) *$", text.partition("SCAN_FIELDS\n")[0], re.MULTILINE)
+    defined = re.findall(r'scan_define\(columns, (SCAN_\w+), ARROW_\w+, b"\w+"\)', text)
+    assert len(columns) > 50
+    assert defined == columns
+
+
+COUNTED = re.compile(r"""(?:"(?:[^"\\]|\\.)+"|b'(?:[^'\\]|\\.)+'), [1-9]\d*\b""")
+
+
+@pytest.mark.parametrize(
+    "path", sorted([*EXT.rglob("*.pxi"), *EXT.rglob("*.h"), *EXT.rglob("*.c")]), ids=lambda path: path.name
+)
+def test_the_compiler_counts_the_length_of_a_literal(path):
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if COUNTED.search(line)] == [], "write LIT(...) of literal.h"
+
+
+def test_a_literal_with_a_counted_length_is_found():
+    counted = ['f(x, b"type", 4)', """g(b'"a', 2)""", r'memcmp(p, "\"uuid\"", 6)']
+    assert [bool(COUNTED.search(line)) for line in [*counted, 'f(LIT(b"type"), 4)', 'f(b"", 0)']] == [True] * 3 + [
+        False
+    ] * 2
