@@ -325,7 +325,8 @@ def test_the_doctor_reports_the_reason_until_a_daemon_runs(plates, daemon):
     assert f"did not start when a hook last tried: {NEEDED}" in found["what"]
     send(plates)  # reports it
     daemon.start()
-    assert [one["status"] for one in findings(plates)] == ["ok"]
+    (found,) = findings(plates)
+    assert found["status"] in ("ok", "note")  # a note: the events have waited for the daemon
     assert not list(plates.state.glob("daemon-start*"))
 
 

@@ -60,7 +60,7 @@ def test_the_machines_are_the_configured_ones_in_their_order(event, project, tmp
     users = tmp_path / "home" / ".config" / "tailhook" / "config.json"
     users.parent.mkdir(parents=True)
     users.write_text('{"hook": {"machines": ["gate", "memory", "idle"]}}')
-    assert event().machines() == ["idle", "memory", "gate"]
+    assert event().machines() == ["idle", "gate", "memory"]
     configure(project, {"hook": {"machines": ["gate", "idle", "unknown", "gate"]}})
     assert event().machines() == ["idle", "gate"]
     configure(project, {"hook": {"machines": []}})

@@ -161,16 +161,17 @@ RUNS_NOTHING_TEXT = """
 (( [ [[ ack ag alias apk apropos apt apt-cache apt-get ast autopep8 awk bandit base64 basename bat bc bg biome
 black brew builtin bzip2 cargo cat cd chgrp chmod chown cksum clang-format clang-tidy clear cloc cmp code
 codespell column comm compileall cp ctags curl cut date dd declare delta df diff dig dirname dirs dis dnf
-dos2unix du echo egrep emacs eslint exa export eza false fg fgrep file flake8 fold free gawk gem getconf gh git
-glab go gofmt gofumpt golangci-lint grep groups gunzip gzip hadolint hash head help hexdump history host
-hostname id info install isort jobs join jq jshint json.tool kill killall less let ln local locate logger ls
-lsof man mapfile markdownlint md5sum mkdir mkfifo mktemp more mv mypy nano nl notify-send od open oxlint pacman
-paste patch pgrep ping pip pip3 pipx pkill popd port prettier printenv printf ps pushd pwd py_compile
-pycodestyle pydoc pydocstyle pyflakes pylint pyright pyupgrade radon read readarray readlink readonly realpath
-rg rm rmdir rsync rubocop ruff rustfmt scp sed seq set sftp sha1sum sha256sum shasum shellcheck shfmt shift
-shopt shuf sleep snap sort split stat strings stylelint sum sync tabnanny tac tail tar tee test tokei tokenize
-touch tr tree true truncate tsc ty type typeset ulimit umask unalias uname uniq unset unzip uptime vi vim
-vulture wait wc wget whatis whereis which whoami xmllint xxd yamllint yapf yes yq yum zcat zip zypper
+dos2unix dpkg du echo egrep emacs eslint exa export eza false fg fgrep file flake8 fold free gawk gem getconf
+gh git glab go gofmt gofumpt golangci-lint grep groups gunzip gzip hadolint hash head help hexdump hg history
+host hostname id info install isort jobs join journalctl jq jshint json.tool kill killall less let ln local
+locate logger ls lsof man mapfile markdownlint md5sum mkdir mkfifo mktemp more mv mypy nano nl notify-send od
+open oxlint pacman paste patch pgrep ping pip pip3 pipx pkill popd port prettier printenv printf ps pushd pwd
+py_compile pycodestyle pydoc pydocstyle pyflakes pylint pyright pyupgrade radon read readarray readlink
+readonly realpath rg rm rmdir rpm rsync rubocop ruff rustfmt scp sed seq set sftp sha1sum sha256sum shasum
+shellcheck shfmt shift shopt shuf sleep snap sort split stat strings stylelint sum svn sync systemctl tabnanny
+tac tail tar tee test tldr tokei tokenize touch tr tree true truncate tsc ty type typeset ulimit umask unalias
+uname uniq unset unzip uptime vi vim vulture wait wc wget whatis whereis which whoami xdg-open xmllint xxd
+yamllint yapf yes yq yum zcat zip zypper
 add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
 """
 RUNS_NOTHING = frozenset(RUNS_NOTHING_TEXT.split())
