@@ -19,6 +19,7 @@ DATABASE = " ".join(
     f"unit/test_plates_{subject}.py"
     for subject in ("database", "database_waits", "database_times", "database_reading", "placeholders")
 )
+FACTS = " ".join(f"unit/test_plates_{subject}.py" for subject in ("background", "hidden", "projects"))
 LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
 INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
 
@@ -49,7 +50,7 @@ TARGETS: dict[str, str] = {
     "stores/loop.py": "unit/test_loop_stores.py property/test_edits.py",
     "stores/ralph.py": "unit/test_loop_stores.py",
     "stores/spool.py": f"unit/test_spool.py {INBOX}",
-    "plates/changes.py": f"{DATABASE} -k 'not postgresql'",
+    "plates/changes.py": f"{DATABASE} {FACTS} -k 'not postgresql'",
     "plates/display.py": "unit/test_board_view.py",
     "plates/health.py": HEALTH,
     "plates/inbox.py": INBOX,

@@ -119,7 +119,7 @@ def test_a_loop_begins_and_moves_on_in_the_store(project):
 def test_the_store_is_locked_from_reading_to_saving(project):
     jwz.post(project, json.dumps(STATE))
     home = loop.find_loop([str(project)])
-    with home.lock(), pytest.raises(atomic.LockTimeoutError), atomic.Lock(f"{project}/.jwz/lock", seconds=0.01):
+    with home.lock(), pytest.raises(TimeoutError), atomic.Lock(f"{project}/.jwz/lock", seconds=0.01):
         pass
 
 

@@ -43,9 +43,8 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
         return None
     if is_paused(event.payload):
         return Verdict("allow", "paused: a background task is running")
-    flag = Flag(event.root, event.session_id)
     mark = Mark(event.session_id or event.transcript_path())
-    if why := blocked_before(event, flag, mark):
+    if why := blocked_before(event, mark):
         return Verdict("allow", why)
     try:
         session = Session(event, settings.max_messages, mark)
@@ -61,7 +60,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
 
     def save(verdict: "Verdict[bool]") -> None:
         mark.save(session.end, session.said, mark.summarized or bool(verdict.change), event.now)
-        flag.make(event.now)
+        make_flag(event)
         mark.remove_old(event.now)
 
     return decide_and_save(mark, decide, save)
@@ -78,7 +77,7 @@ def decide_session(
     return verdict
 
 
-def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
+def blocked_before(event: "HookEvent", mark: "Mark") -> str:
     """Return why a stop is let go without a look at what was said, "" if it is not.
 
     Uses up the project's flag and the session's own one. What was said until now, such as the agent's list of what it
@@ -87,7 +86,7 @@ def blocked_before(event: "HookEvent", flag: "Flag", mark: "Mark") -> str:
     `stop_hook_active` does not count at a stop that ends a loop of this hook: the loop has blocked the turn.
     """
     is_active = event.payload.get("stop_hook_active") is True
-    is_fresh, is_named = flag.take(event.now)
+    is_fresh, is_named = take_flag(event)
     was_blocked = mark.blocked > 0
     in_turn = is_active and (was_blocked or not event.has_ended_loop)
     lets_go = in_turn or is_fresh or (was_blocked and event.now - mark.blocked < memory.FLAG_SECONDS)
@@ -343,55 +342,48 @@ class Mark:
         self.update(end, fingerprint_of(event.last_text_block().encode("utf-8", "surrogatepass")))
 
 
-class Flag:
-    """The file `.claude/.stop_hook_active`: a session of the project just got a report, and its next stop is allowed.
+# ---- once per project: the flag ------------------------------------------------
+# `.claude/.stop_hook_active`: a session of the project just got a report, and its next stop is allowed. All sessions of
+# a project share it, so each session's own flag, in its mark, decides too.
 
-    All sessions of a project share it, so each session's own flag, in its mark, decides too.
+
+def take_flag(event: "HookEvent") -> "tuple[bool, bool]":
+    """Return whether the flag is fresh, and whether it names this session. Remove it.
+
+    Another session's flag stays, and counts as none.
     """
-
-    def __init__(self, root: str, session_id: str) -> None:
-        self.root = root
-        self.session_id = session_id
-
-    def take(self, now: float) -> "tuple[bool, bool]":
-        """Return whether the flag is fresh, and whether it names this session. Remove it.
-
-        Another session's flag stays, and counts as none.
-        """
-        try:
-            folder = open_folder(self.root, ".claude")
-        except OSError:
-            return False, False
-        try:
-            changed = posix.stat(FLAG_NAME, dir_fd=folder, follow_symlinks=False).st_mtime
-            named = self.names_session(folder)
-            if named is False:
-                return False, False
-            remove_file(FLAG_NAME, folder)
-            return now - changed < memory.FLAG_SECONDS, named is True
-        except OSError:
-            return False, False
-        finally:
-            posix.close(folder)
-
-    def names_session(self, folder: int) -> bool | None:
-        """Return whether the flag names this session, None if it names none. Raises OSError."""
+    try:
+        folder = open_folder(event.root, ".claude")
+    except OSError:
+        return False, False
+    try:
+        changed = posix.stat(FLAG_NAME, dir_fd=folder, follow_symlinks=False).st_mtime
         lines = read_file(FLAG_NAME, folder).decode("utf-8", "replace").split("\n")
-        return lines[1] == self.session_id if lines[1:] and lines[1] else None
+        named = lines[1] if lines[1:] else ""
+        if named not in ("", event.session_id):
+            return False, False
+        remove_file(FLAG_NAME, folder)
+        return event.now - changed < memory.FLAG_SECONDS, bool(named)
+    except OSError:
+        return False, False
+    finally:
+        posix.close(folder)
 
-    def make(self, now: float) -> None:
-        """Make the flag if there is none: another session's stays. If it cannot be made, the mark's flag is enough."""
+
+def make_flag(event: "HookEvent") -> None:
+    """Make the flag if there is none: another session's stays. If it cannot be made, the mark's flag is enough."""
+    try:
+        make_folder(f"{event.root}/.claude")
+        folder = open_folder(event.root, ".claude")
+    except OSError:
+        return
+    try:
+        posix.lstat(FLAG_NAME, dir_fd=folder)
+    except FileNotFoundError:
+        text = f"{event.now:.3f}\n{event.session_id}\n"
         try:
-            make_folder(f"{self.root}/.claude")
-            folder = open_folder(self.root, ".claude")
+            replace_file(FLAG_NAME, text.encode("utf-8", "surrogatepass"), folder)
         except OSError:
-            return
-        try:
-            posix.lstat(FLAG_NAME, dir_fd=folder)
-        except FileNotFoundError:
-            try:
-                replace_file(FLAG_NAME, f"{now:.3f}\n{self.session_id}\n".encode("utf-8", "surrogatepass"), folder)
-            except OSError:
-                pass
-        finally:
-            posix.close(folder)
+            pass
+    finally:
+        posix.close(folder)

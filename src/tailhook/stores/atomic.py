@@ -24,10 +24,6 @@ SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
 FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 
 
-class LockTimeoutError(OSError):
-    """Another process held the lock until the timeout."""
-
-
 class Lock:
     """An exclusive `flock` on a file, which is created if it is missing; a context manager.
 
@@ -35,7 +31,7 @@ class Lock:
     folder: a descriptor.
     seconds: how long to wait.
 
-    Raises LockTimeoutError, or OSError if the file cannot be opened.
+    Raises TimeoutError if another process held the lock until then, otherwise OSError if the file cannot be opened.
     """
 
     __slots__ = ("fd", "folder", "path", "seconds")
@@ -49,7 +45,7 @@ class Lock:
         self.fd = posix.open(self.path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o666, dir_fd=self.folder)
         try:
             if not flock_within(self.fd, self.seconds):
-                raise LockTimeoutError(f"{self.path}: locked by another process for {self.seconds:g} s")
+                raise TimeoutError(f"{self.path}: locked by another process for {self.seconds:g} s")
         except BaseException as error:
             posix.close(self.fd)
             if isinstance(error, OSError) and error.errno:
