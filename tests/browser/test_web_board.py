@@ -265,7 +265,8 @@ def test_what_was_hidden_last_is_shown_again_by_u_or_by_undo(daemon, board):
 def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_closed_ones(daemon, board):
     daemon.post("stop", "one", project_path="/one")
     expect(row(board, "one")).to_be_visible()
-    board.clock.install()
+    board.clock.install(time="2026-01-01T00:00:00Z")
+    board.clock.pause_at("2026-01-01T01:00:00Z")  # from here on, the page's time does not go on by itself
     row(board, "one").locator(".open").focus()
     board.keyboard.press("d")
     expect(board.locator("#undo")).to_be_visible()
