@@ -18,7 +18,7 @@ from tailhook.cli.output import (
     print_json,
     print_lines,
 )
-from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, run
+from tailhook.cli.scan import add_conditions, add_sources, add_workers, make_scan, missing_lines, run
 from tailhook.fleet.columns import PRICE_COLUMNS, TOKEN_COLUMNS, USAGE_GROUPINGS
 from tailhook.hook.answer import plain
 
@@ -95,7 +95,7 @@ def print_totals(
     if groups:
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
-    else:
+    elif not missing_lines(scan):  # otherwise these are printed
         sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}\n")
     if old := count_old_chats(scan):
         are = "is" if old == 1 else "are"
