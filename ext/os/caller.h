@@ -72,7 +72,7 @@ tailhook_hash_label(uint64_t hash)
 }
 #endif
 
-/* Return whether no limit is set that a hook could reach in one process and not in another. */
+/* Return whether no resource limit is set that could make a worker behave unlike the cold hook. */
 static inline int
 tailhook_has_usual_limits(void)
 {

@@ -259,9 +259,14 @@ def test_a_machine_has_a_page_of_its_own_with_its_configuration(name):
 
 
 @pytest.mark.parametrize("page", [README, DECIDES], ids=lambda page: page.stem)
-def test_a_page_lists_every_machine(page):
+def test_a_page_lists_every_machine_in_the_order_in_which_they_are_asked(page):
     links = [re.fullmatch(r"\[([a-z]+)\]\((?:docs/)?machines/[a-z]+\.md\)", cells[0]) for cells in rows(page)]
-    assert {link[1] for link in links if link} == set(MACHINES)
+    assert [link[1] for link in links if link] == list(MACHINES)
+
+
+def test_the_chart_of_a_stop_asks_the_machines_in_their_order():
+    (chain,) = [line for line in DECIDES.read_text().splitlines() if line.count("-- allow -->") > 1]
+    assert chain.split() == " -- allow --> ".join(name for name in MACHINES if name != "plates").split()
 
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():

@@ -163,7 +163,7 @@ class Subject:
         return found
 
     def unanswered(self) -> str:
-        """Return why the figures are not those of a warm hook, "" if they are, or if the hook is not a warm one."""
+        """Return why a warm hook's figures do not count: most runs were cold. Return "" if they count."""
         rows = [(self.form == "warm", len(self.samples), self.answered, "its")]
         rows += [(self.other_is_warm, len(self.others), self.others_answered, "the other one's")]
         for is_warm, runs, answered, whose in rows:

@@ -297,7 +297,7 @@ def folder_name(group: str, groups: "Iterable[str]") -> str:
     Linear in the number of groups.
     """
     letters = FolderLetters()
-    taken: dict[str, int] = {}  # each name, and the last number that was tried behind it
+    taken: dict[str, int] = {}  # the highest number that was tried behind a name, by name
     for group_id in groups:
         plain = name = group_id.lstrip(".")[:MAX_FOLDER_CHARS].translate(letters) or "group"
         number = taken.get(plain, 1)

@@ -296,7 +296,7 @@ class LookBuilder:
 
     @property
     def is_complete(self) -> bool:
-        """Whether older records can show nothing more."""
+        """Whether reading further back is pointless: everything looked for was found."""
         return self.own is not None and self.is_before and self.pending | self.ended == self.since.calls
 
     def add_record(self, line: bytes, record: Record) -> None:

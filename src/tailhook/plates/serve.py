@@ -266,8 +266,8 @@ class Daemon:
     async def watch(self, woken: asyncio.Event, servers: list[Server]) -> None:
         """Look at everything that nothing reports, at one interval: a daemon at rest has no other timer but the checks.
 
-        Sets `woken` if the spool changed without a wake-up, and keeps the time in the servers' answers. Returns when
-        the sockets are gone from their paths, or when the database is corrupt.
+        Sets `woken` if the spool changed without a wake-up, and keeps the time in the servers' answers. Waits until
+        the sockets are gone from their paths or the database is corrupt.
         """
         while self.is_reachable():
             if self.corruption:
