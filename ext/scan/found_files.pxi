@@ -93,7 +93,8 @@ cdef class ScanFolder:
             memcpy(name.name, entry.d_name, size + 1)
             name.is_transcript = is_transcript
             name.facts.is_folder = entry.d_type == DT_DIR
-        qsort(self.names, self.count, sizeof(ScanName), scan_compare_listed)
+        if self.count:
+            qsort(self.names, self.count, sizeof(ScanName), scan_compare_listed)
         return error
 
     cdef void ask(self, size_t first, size_t stop) noexcept nogil:
@@ -125,7 +126,7 @@ cdef class FoundFiles:
         cdef Py_ssize_t path_bytes
         cdef const char* text = PyUnicode_AsUTF8AndSize(path, &path_bytes)
         cdef size_t needed = self.paths_size + path_bytes + 1
-        cdef const char* before = self.paths
+        cdef size_t before = <size_t>self.paths
         cdef size_t i
         if self.count == self.room and array_grow(
             <void**>&self.files, &self.room, self.count + 1, sizeof(ScanFound)
@@ -135,7 +136,7 @@ cdef class FoundFiles:
             if array_grow(<void**>&self.paths, &self.paths_room, needed, 1) < 0:
                 raise MemoryError
             for i in range(self.count):
-                self.files[i].path = self.paths + (self.files[i].path - before)
+                self.files[i].path = self.paths + (<size_t>self.files[i].path - before)
         self.files[self.count] = ScanFound(self.paths + self.paths_size, size, modified)
         memcpy(self.paths + self.paths_size, text, path_bytes + 1)
         self.paths_size = needed
@@ -185,6 +186,8 @@ cdef class FoundFiles:
     def sort(self):
         cdef size_t i
         cdef size_t kept = 0
+        if self.count == 0:
+            return  # qsort takes no NULL
         qsort(self.files, self.count, sizeof(ScanFound), scan_compare_found)
         for i in range(self.count):
             if i + 1 == self.count or strcmp(self.files[i].path, self.files[i + 1].path):
