@@ -10,7 +10,7 @@ from tailhook._core import parse_record
 
 def tailhook_text(line):
     record = parse_record(line)
-    return record.text if record else ""
+    return record.text if record and record.role else ""  # a record of the host's own has text, too, but no message
 
 
 class Block(msgspec.Struct):
