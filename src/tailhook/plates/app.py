@@ -30,7 +30,7 @@ from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
 
 WEB = Path(__file__).with_name("web")
-MAX_LAGS = 1000  # newest events whose time from the hook to the database is reported
+MAX_LAGS = 1000  # newest events over which the time from the hook to the database is measured
 MAX_QUEUED = 1000  # changes that a slow listener may be behind; then its stream ends, and it begins again
 PING_INTERVAL_S = 15  # on a stream
 
@@ -71,7 +71,7 @@ class Registration(BaseModel):
 
 
 class Hiding(BaseModel):
-    """Whether the boards show a session."""
+    """Whether to show a session on the boards."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -105,9 +105,9 @@ class Figures(BaseModel):
 
 
 class Hub:
-    """Sends what changes to the listeners of /stream, and knows the names of all projects.
+    """Sends changes to the listeners of /stream, and knows the names of all projects.
 
-    Everything here but `changed`, `removed` and `catching_up` runs in the event loop's thread.
+    All methods except `changed`, `removed` and `catching_up` run in the event loop's thread.
     """
 
     def __init__(self) -> None:
@@ -115,13 +115,13 @@ class Hub:
         self.queues: set[asyncio.Queue[ServerSentEvent | None]] = set()
         self.loop: asyncio.AbstractEventLoop | None = None
         self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
-        self.changed_since: dict[object, set[str]] = {}  # sessions that changed since a `load` began, by that load
+        self.changed_since: dict[object, set[str]] = {}  # sessions changed since a `load` began, by the load
         self.backlog = 0  # events that wait while the daemon catches up
 
     async def load(self, read: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
         """Read the projects' paths of all plates in the database, and forget other sessions.
 
-        read: returns pairs of session id and project path. A session that changes meanwhile keeps what is known of it.
+        read: returns pairs of session id and project path. A session that changes meanwhile keeps its known path.
         """
         this_load = object()
         changed = self.changed_since[this_load] = set()
@@ -136,7 +136,7 @@ class Hub:
         self.is_loaded.set()
 
     def note_change(self, session_id: str) -> None:
-        """Note that what is read of a session meanwhile is older than what is known."""
+        """Note that a session changed: a path that a running `load` read for it is outdated."""
         for changed in self.changed_since.values():
             changed.add(session_id)
 
@@ -182,7 +182,7 @@ class Hub:
             self.put(ServerSentEvent(encode(renamed), event="names"))
 
     def put(self, item: "ServerSentEvent | None") -> None:
-        """Queue an event for every listener, or None to end their streams. A listener that is too slow loses its."""
+        """Queue an event for every listener, or None to end their streams. One that is too slow loses its stream."""
         for queue in list(self.queues):
             try:
                 queue.put_nowait(item)
@@ -190,7 +190,7 @@ class Hub:
                 self.queues.discard(queue)
 
     async def listen(self, database: Database) -> AsyncIterator[ServerSentEvent]:
-        """Yield all plates, then what changes. Ends when the daemon ends or when the listener is too slow."""
+        """Yield all plates, then the changes. Ends when the daemon ends or when the listener is too slow."""
         queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue(MAX_QUEUED)
         self.queues.add(queue)
         try:
@@ -217,7 +217,7 @@ class Hub:
 
 
 class EventStream(EventSourceResponse):
-    """A stream that the hub ends. sse-starlette would look twice a second whether the server is to exit."""
+    """A stream that the hub ends. sse-starlette's own would check twice a second whether the server is exiting."""
 
     async def _listen_for_exit_signal_with_grace(self) -> None:
         await sleep_forever()
@@ -281,7 +281,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     def get_plates(
         status: Annotated[Status | None, Query()] = None, project: Annotated[Word | None, Query()] = None
     ) -> list[PlateOut]:
-        """Return all plates; the one that changed last comes first."""
+        """Return all plates, newest change first."""
         found = database.all(status.value if status else None, project)
         return [hub.describe(plate) for plate in found]
 
@@ -327,7 +327,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
         """Send server-sent events: `plates` with all of them, then changes.
 
         `plate` and `removed` are sent for one plate; `names` has new values of `name` by session. `catching_up` has the
-        number of events that wait while the daemon has many to store, and then 0.
+        number of waiting events while the daemon has many to store, and 0 at the end.
         """
         return EventStream(hub.listen(database), ping=PING_INTERVAL_S)
 

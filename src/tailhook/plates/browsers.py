@@ -1,7 +1,7 @@
 """The browsers that are signed in at the daemon's port.
 
-A browser never gets the port's token. A link that the daemon prints holds a code that is valid once. The page exchanges
-the code for a secret, which is valid for this run of the daemon only.
+A browser never gets the port's token. The daemon prints a link with a code that is valid once. The page exchanges the
+code for a secret. The secret is valid for this run of the daemon only.
 """
 
 import hmac
@@ -40,6 +40,6 @@ class Browsers:
 
 
 def find_equal(word: str, words: set[str]) -> str | None:
-    """Return the word if it is in the set, or None. The time taken does not depend on how much of a word is equal."""
+    """Return the word if it is in the set, or None. The time does not depend on how many letters are equal."""
     given = word.encode("utf-8", "surrogateescape")
     return next((one for one in words if hmac.compare_digest(given, one.encode())), None)

@@ -54,11 +54,11 @@ def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
 def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> Change:
     """Return what an event changes in its plate, which is not changed itself.
 
-    A session keeps the project in which it began, whatever folder its agent works in later. A person's prompt shows a
+    A session keeps the project in which it began, even if its agent changes the folder. A person's prompt shows a
     hidden session again.
 
-    An event that is late, belongs to a sub-agent, or is about another tool than the one that is waited for, only fills
-    empty columns and updates the open tools.
+    Some events only fill empty columns and update the open tools: late ones, those of sub-agents, and those about
+    another tool than the awaited one.
 
     owner: the spool's id of the daemon that looks after the plate from now on, or None.
     now: Unix milliseconds.
@@ -112,7 +112,7 @@ def count_background_agents(plate: Plate, report: Report, event: Event) -> int |
 
 
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
-    """Store what a board shows of the event that moved the session."""
+    """Store what a board shows of an event that changes the session's status."""
     has_failed = event.has_error or event.kind is EventKind.STOP_FAILURE
     plate["last_event_type"] = report.event_type
     plate["error"] = report.error if has_failed else None
@@ -123,7 +123,7 @@ def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
 def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
     """Store the facts about the session that an event reports. Returns whether it reports a fact that is stored.
 
-    only_empty: whether columns that have a value stay as they are.
+    only_empty: whether columns with a value stay as they are.
     """
     found = {name: getattr(report, name) for name in FACTS}
     before = dict(plate)
@@ -139,8 +139,8 @@ def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
 def set_process(plate: Plate, report: Report, kind: EventKind) -> None:
     """Store what the event reports about the session's process.
 
-    A guessed process is confirmed when a second event names it too: a wrapper shell around one hook has exited by then.
-    If a closed plate is opened again, its old process no longer counts.
+    A guessed process is confirmed by a second event with the same process: a wrapper shell around one hook has exited
+    by then. If a closed plate is opened again, its old process no longer counts.
     """
     if plate["status"] != Status.CLOSED.value:
         if report.pid is None:

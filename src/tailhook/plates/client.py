@@ -46,7 +46,7 @@ class VersionError(TailhookError):
 @contextmanager
 def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
     """Yield a client of the daemon. The block raises AwayError if no daemon answers."""
-    # A Unix socket has no TLS, and to load its certificates takes longer than a request.
+    # A Unix socket has no TLS, and loading certificates takes longer than a request.
     transport = httpx.HTTPTransport(uds=str(paths.http_socket_path()), verify=False)
     with httpx.Client(transport=transport, base_url="http://localhost", timeout=timeout) as client:
         try:
@@ -61,10 +61,10 @@ def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
 
 
 def close_sockets(error: BaseException) -> None:
-    """Close the sockets that are local variables where an error began.
+    """Close the sockets among the local variables of the frames in which an error began.
 
     httpcore 1.0 does not close the socket of a failed connection. From CPython 3.13 on it stays open until the garbage
-    collector finds it, so that a program that tries again and again has more and more open files.
+    collector finds it. A program that tries again and again would have more and more open files.
     """
     while error.__cause__:
         error = error.__cause__
@@ -137,7 +137,7 @@ def ensure_daemon() -> None:
 
 
 def find_replaceable(version: str) -> int:
-    """Return the process of the running daemon if one of this version may replace it, otherwise 0.
+    """Return the process id of the running daemon if a daemon of this version may replace it, otherwise 0.
 
     A newer one stays, because this version cannot open its database.
 

@@ -1,7 +1,7 @@
 """Limits for connections to the daemon's port that have not sent a token ("strangers").
 
-Every local user can open connections, and with `--host` the network can. So few of them are open at a time, each only
-for a short time. They do not affect connections that have sent a token, and those to the Unix socket.
+Every local user can open connections, and with `--host` the network can. So only a few of them may be open at a time,
+each for a short time. Connections with a token and those to the Unix socket are not affected.
 """
 
 import asyncio
@@ -13,8 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_STRANGERS = 128
 STRANGER_TIMEOUT_S = 5.0  # for a stranger's request, from the connection's start or from the last answer
-MAX_BACKLOG = 64  # connections that asyncio accepts at once, and does nothing else meanwhile
-MAX_OPEN_FILES = 10_240  # the most that macOS accepts, although it reports no limit
+MAX_BACKLOG = 64  # connections that asyncio accepts in a row before it does anything else
+MAX_OPEN_FILES = 10_240  # macOS reports no limit, but accepts no more
 
 
 def raise_file_limit() -> None:

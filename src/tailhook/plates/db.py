@@ -52,15 +52,15 @@ from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # the channel on which daemons send NOTIFY to each other
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
-# Events that the daemon finds itself. No hook sent them, so they have no lag.
+# Events that the daemon finds itself. They have no lag, because no hook sent them.
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]
 SELECT_OPEN = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value, plates.c.owner == sa.bindparam("owner"))
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 DAY_MS = 86_400_000
-MAX_TRANSACTION_S = 0.05  # in which events of a backlog are stored; other writers wait meanwhile
-PRUNE_PAUSE_S = 0.01  # between two transactions of the retention, in which events take their turn
+MAX_TRANSACTION_S = 0.05  # of one transaction that stores a backlog; other writers wait meanwhile
+PRUNE_PAUSE_S = 0.01  # between two transactions of the retention, so that events are stored too
 
 
 class SpoolOffset(NamedTuple):
@@ -190,7 +190,7 @@ class Database:
         return Batch(len(stored), counts.total())
 
     def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
-        """Apply an event that the daemon made to a plate. Returns False if the plate changed since it was read.
+        """Apply an event that the daemon made to a plate. Returns False if the plate changed after it was read.
 
         at: when it happened; now if not given.
         tool: the tool that the event is about, if any.
@@ -240,7 +240,7 @@ class Database:
     def hide(self, session_id: str, is_hidden: bool) -> Plate | None:
         """Hide a plate from the boards until its next prompt, or show it again. Returns it, or None if it is missing.
 
-        The session has no event by that, so its age and its place in the lists of all plates stay.
+        This is not an event of the session: its age and its place in the lists of all plates stay.
         """
         values = {"hidden_at": unix_ms() if is_hidden else None, "version": plates.c.version + 1}
         with self.writing:
@@ -321,7 +321,7 @@ class Database:
     def close_plate(self, plate: Plate | None, at: Moment | None) -> bool:
         """Close a plate, even if events change it meanwhile.
 
-        Returns False if it was closed already, or has an event that is newer than `at`.
+        Returns False if it was closed already, or has an event newer than `at`.
         """
         while plate and plate["status"] != Status.CLOSED.value:
             if at and precedes(*at, plate["event_ts"], plate["event_mono"]):
@@ -334,7 +334,7 @@ class Database:
     # ---- reading ----
 
     def all(self, status: str | None = None, project: str | None = None) -> list[Plate]:
-        """Return the plates; the one that changed last comes first."""
+        """Return the plates, newest change first."""
         query = SELECT_PLATES.order_by(plates.c.updated_at.desc(), plates.c.session_id)
         if status is not None:
             query = query.where(plates.c.status == status)
@@ -397,9 +397,10 @@ class Database:
         return was_there
 
     def prune(self, days: float, is_over: Callable[[], bool] = lambda: False) -> int:
-        """Remove the plates that have not changed for so many days, and all events that are older.
+        """Remove the plates without a change for so many days, and all older events.
 
-        Each transaction removes a slice, so that events are stored meanwhile. Returns how many plates were removed.
+        Each transaction removes only a slice, so that events can be stored in between. Returns how many plates were
+        removed.
 
         is_over: returns whether to stop before the next slice.
         """
@@ -432,7 +433,7 @@ class Database:
                 tx.execute(SELECT_NOTIFY, {"words": f"{self.name} {session_id}"[:MAX_NOTE_CHARS]})
 
     def on_notify(self, words: str) -> None:
-        """Handle a NOTIFY of another daemon: read that plate and publish it."""
+        """Handle a NOTIFY of another daemon: read the plate that it names, and publish it."""
         name, _, session_id = words.partition(" ")
         if name == self.name:
             return
@@ -456,7 +457,7 @@ class Database:
             move_offset(tx, place)
 
     def checkpoint(self) -> bool:
-        """Write everything to the disk. Returns False if a reader prevents that.
+        """Write everything to the disk. Returns False if a reader prevents it.
 
         SQLite does not sync its log after each transaction, only when the log is copied into the database's file.
         """

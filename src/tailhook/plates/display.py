@@ -1,8 +1,8 @@
-"""What both boards show of a plate and of an event: group, place, symbol, words, name, and what a filter searches.
+"""What both boards show of a plate and an event: group, place, symbol, words, name, and the text for filters.
 
-The daemon computes this once, and the boards draw what they get. Pure: no I/O, no clock.
+The daemon computes this once, and the boards draw the result. Pure: no I/O, no clock.
 
-Text of a session is as the session wrote it. Each board removes from it what its own screen must not get.
+Text of a session is unchanged. Each board removes the characters that its own screen must not get.
 """
 
 import json
@@ -110,7 +110,7 @@ def encode(answer: object) -> str:
 
 
 def detail_of(plate: Plate) -> str:
-    """Return the error or the last tool of a plate, unless it is closed or hidden."""
+    """Return a plate's error or last tool; "" if it is closed, "hidden" if it is hidden."""
     if plate["hidden_at"] is not None:
         return "hidden"
     return "" if plate["status"] == Status.CLOSED.value else plate["error"] or plate["last_tool"] or ""
@@ -122,11 +122,11 @@ def group_of(plate: Plate) -> BoardGroup:
 
 
 def rank_of(plate: Plate) -> str:
-    """Return the text by which the boards sort: it is ASCII, and the smallest comes first.
+    """Return the sort key of a plate: ASCII text, the smallest first.
 
     First come the sessions that need attention, the one that has waited longest first. Running ones are in the order of
-    their projects' names and of their creation, so that they keep their places whatever they do. Of the rest, the one
-    whose status changed last comes first.
+    their projects' names and of their creation, so that they do not change places. The rest follow, newest change of
+    status first.
     """
     group = group_of(plate)
     time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]

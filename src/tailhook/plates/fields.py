@@ -1,9 +1,9 @@
 """The fields of plates, and of the daemon's answers about them.
 
-PlateFields are columns of the table `plates` and fields of the answers. The columns that only the daemon needs, or that
-an answer has in another form, are in `tailhook.plates.tables.Plate`. The daemon answers with the other classes, and the
-terminal board reads them by the same names. This module imports no SQLAlchemy and no pydantic, so that the board does
-not load them.
+PlateFields are columns of the table `plates` and fields of the answers. The other columns are in
+`tailhook.plates.tables.Plate`: only the daemon needs them, or an answer has them in another form. The daemon answers
+with the other classes, and the terminal board reads them by the same names. This module imports no SQLAlchemy and no
+pydantic, so that the board does not load them.
 """
 
 from typing import Annotated, Any, Literal
@@ -25,7 +25,7 @@ class PlateFields(TypedDict):
     project_path: the folder in which the session began.
     folder: the one in which the agent works now, if it is another.
     run_id: of the wrapper that runs it.
-    pid: of the host's process. An answer does not have it while it is a guess.
+    pid: of the host's process. Answers leave it out while it is a guess.
     """
 
     session_id: Annotated[str, {"primary_key": True}]
@@ -46,15 +46,15 @@ class PlateFields(TypedDict):
 class PlateOut(PlateFields):
     """A session. Times are in ISO 8601.
 
-    since: when the event happened that last changed the status, by the clock of its host. Its age counts from here.
+    since: the time of the last event that changed the status, by its host's clock. The session's age counts from here.
     created_at: when the first event happened.
     name: the name of the project's folder; with its parent's if another project has the same name.
-    group: the group of the board that it stands in.
+    group: its group on the board.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
     detail: the error, or the last tool; "" for a closed session, "hidden" for a hidden one.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
-    search: what a filter searches, in small letters. Every word of the filter must occur in it.
+    search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
     """
 
     status: Status
@@ -98,12 +98,12 @@ class EventOut(TypedDict):
 
 
 class PeriodOut(TypedDict):
-    """A time in which a session did one thing. Each period begins where the one before ends.
+    """A time in which a session did one thing. Each period begins at the end of the previous one.
 
     start, end: Unix milliseconds. end: null if it lasts.
     lane: "agent" if the agent works, "you" if it waits for the person.
     tool: the tool that ran, or "".
-    label: what the session did, or what you have to do.
+    label: what the session did, or what the person has to do.
     tone: how the status is shown.
     """
 
@@ -119,8 +119,8 @@ class PeriodOut(TypedDict):
 class DetailsOut(PlateOut):
     """A session, its last events (oldest first), its timeline, and the agent's last message.
 
-    asks: the question, command or file for which it waits; "" if it waits for nothing, or the host does not send it.
-    no_message: what the boards show in place of a last message that is null.
+    asks: the question, command or file that it waits for; "" if it waits for nothing, or the host does not send it.
+    no_message: the text that the boards show if the last message is null.
     """
 
     asks: str

@@ -1,7 +1,7 @@
 """Access control for the TCP port: a bearer token, and checks of Host and Origin.
 
-A browser sends requests to any address for every page it shows. The check of Host stops DNS rebinding, the check of
-Origin stops requests of other pages (CSRF). There are no cookies, because a browser sends them to every port of a host.
+Any page can make the browser send requests to any address. The check of Host stops DNS rebinding, the check of Origin
+stops requests of other pages (CSRF). There are no cookies, because a browser sends them to every port of a host.
 """
 
 import hmac
@@ -90,7 +90,7 @@ class LimitBody:
 
 
 class Guard:
-    """Accepts a request if it names one of the daemon's hosts, does not come from another page, and has a token.
+    """Accepts a request if it names one of the daemon's hosts, comes from no other page, and has a token.
 
     The web board's own files need no token, because a browser asks for them before it has one; nothing secret is in
     them. Browsers have secrets in place of the token.

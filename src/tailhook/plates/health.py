@@ -49,9 +49,9 @@ MIN_SLEEP_S = 30  # between two checks: then the machine has slept
 WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
 INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
-MAX_NEWEST_RECORDS = 50  # from the transcript's end, among which the session's newest record is searched
-MAX_RECORDS_TO_CALLS = 500  # the same if the session waits for tools, whose calls are searched too
-MAX_CHECKS = 3  # of a plate that events change while its transcript is read
+MAX_NEWEST_RECORDS = 50  # from the transcript's end, to search for the session's newest record
+MAX_RECORDS_TO_CALLS = 500  # the same, but the session waits for tools: their calls are searched too
+MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 # Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
 BOOKKEEPING = frozenset(
     ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
@@ -71,7 +71,7 @@ class Since(NamedTuple):
     at: when the newest event happened, in Unix seconds.
     size: bytes of the transcript at that event; None if the hook did not report it.
     calls: ids of the tools that the session waits for.
-    is_agents: the transcript is a sub-agent's own.
+    is_agents: whether the transcript is a sub-agent's own.
     """
 
     at: float = 0.0
@@ -89,7 +89,7 @@ class Health:
     owner: the spool's id of this daemon.
     is_drained: returns whether every event in the spool is stored.
     clock: returns Unix seconds.
-    uptime: returns seconds since the machine's start, which cannot be set.
+    uptime: returns seconds since the machine's start; a user cannot set it.
     look: returns what a transcript shows since an event, or None if there is no transcript.
     started: returns when a process started, or None if it is gone.
     """
@@ -113,7 +113,7 @@ class Health:
         self.look = look or self.looks
         self.started = started or find_process_start
         self.last = uptime()
-        self.first: dict[tuple[object, ...], Look] = {}  # what the first check after the newest event saw, by `key_of`
+        self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
         self.faults: dict[str, str] = {}  # the last logged failure of each session
 
@@ -121,7 +121,7 @@ class Health:
         """Check every plate once. Returns how many of them changed."""
         now = self.uptime()
         if now - self.last > MIN_SLEEP_S:
-            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # ends before the next check but one
+            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # shorter than two intervals between checks
         self.last = now
         if now < self.resting:
             return 0
@@ -194,7 +194,7 @@ class Health:
     def look_at_agent(self, path: str, tool: OpenTool, look: Look | None) -> Look | None:
         """Return the look at the session's transcript, with what the sub-agent's own transcript shows of its tool.
 
-        The session's transcript has no records of that tool.
+        Only the sub-agent's own transcript has records of its tool.
         """
         since = Since(calls=frozenset((tool.tool_use_id,)), is_agents=True)
         theirs = self.look(transcript_of_agent(path, tool.agent_id), since)
@@ -208,8 +208,8 @@ class Health:
     def is_gone(self, plate: Plate) -> bool:
         """Return whether the plate's process has ended, or its id belongs to another process now.
 
-        A guessed process, and one whose start is unknown, must be seen running first; a guessed one after its hook has
-        exited.
+        A process that is guessed, or has an unknown start, must be seen running first. A guessed one must be seen after
+        its hook has exited.
         """
         if plate["pid"] is None:
             return False
@@ -250,7 +250,7 @@ class LookCache:
         return look
 
     def forget_others(self) -> None:
-        """Forget what was not asked for since the last call."""
+        """Forget the transcripts that were not asked for since the last call."""
         self.seen = {key: seen for key, seen in self.seen.items() if key in self.asked}
         self.asked = set()
 
@@ -259,7 +259,7 @@ def look_at(path: str, since: Since = ANY_TIME) -> Look | None:
     """Return what a transcript shows, or None if it cannot be read.
 
     Reads records from the transcript's end back to the event, to the newest record of the session itself, and to the
-    calls that the session waits for: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls.
+    awaited calls: at most MAX_NEWEST_RECORDS, or MAX_RECORDS_TO_CALLS if there are such calls.
     Reads no farther back than a hook does.
     """
     builder = LookBuilder(since)
@@ -286,7 +286,7 @@ class LookBuilder:
         self.has_ended = False  # whether that record ends the turn
         self.newest: float | None = None
         self.has_grown = False
-        self.others = self.rest = 0  # records after the event: of sub-agents and other tools, and all others
+        self.others = self.rest = 0  # records after the event, of sub-agents and other tools; and all others after it
         self.is_before = False  # whether the records are older than the event now
         self.later: set[str] = set()  # the agent's messages that were seen
         self.is_answered = False  # whether a person's message was seen
@@ -337,7 +337,7 @@ class LookBuilder:
     def find_calls(self, record: Record, message: str) -> None:
         """Take note of the calls in a record of the agent.
 
-        A call has ended if its result, a person's message or another message of the agent follows it.
+        A call has ended if its result, a person's message or another message of the agent follows.
         """
         for call in self.since.calls.intersection(tool.id for tool in record.tools if tool.id):
             is_over = call in self.results or self.is_answered or bool(self.later - {message})
@@ -445,7 +445,7 @@ def find_process_start(pid: int) -> float | None:
     """Return when a process started, or None if it has ended.
 
     On Linux the unit is clock ticks since the machine's start, as in the hooks' events; elsewhere it is Unix seconds.
-    psutil computes Linux's times from the wall clock, which can be set, so its results differ from run to run.
+    psutil is not used: it computes Linux's times from the wall clock, so its results differ from run to run.
     """
     if sys.platform == "linux":
         return processes.process_start(pid) or None

@@ -1,7 +1,7 @@
 """The daemon's side of the spool: it stores each event that the hooks appended in the database, once.
 
-The offset moves in the transaction of its events. A full file, which has another name, is removed when all of it is
-stored and on the disk. A hook that wrote into it at that moment writes the event again.
+The offset moves in the transaction of its events. A full file is renamed, and removed when all of it is stored and on
+the disk. If a hook wrote into it at that moment, the hook writes the event again.
 """
 
 import json
@@ -28,15 +28,15 @@ log = logging.getLogger("tailhook.plates")
 
 LOOPBACK = ("127.0.0.1", "::1")  # addresses of this machine's own requests
 INGEST_BYTES = 1 << 20  # that are read at a time
-MAX_HEAD_BYTES = 4096  # of a file's first line, which identify the file
-MAX_BATCH_LINES = 200  # that one transaction takes
+MAX_HEAD_BYTES = 4096  # of a file's first line; they identify the file
+MAX_BATCH_LINES = 200  # of one transaction
 MAX_ATTEMPTS = 3  # to store a line that the database refuses; not counted if it is unreachable, full or broken
 
 
 class Origin(NamedTuple):
     """Where an event happened.
 
-    fields: of the event, with the values that the daemon knows better.
+    fields: of the event, corrected by what the daemon knows.
     owner: the spool's id of the daemon that looks after its plate, or None.
     """
 
@@ -49,7 +49,7 @@ class ParsedLine(NamedTuple):
 
     place: its position.
     entry: what the database stores of it.
-    is_lost: whether the line should hold an event and does not.
+    is_lost: whether the line holds no event although it should.
     run_end: the end of a wrapper's command, if the line reports one.
     """
 
@@ -63,8 +63,8 @@ class Inbox:
     """Reads the spool.
 
     folder: of the spool.
-    notify_backlog: called with the number of lines that wait, while they are more than one transaction takes, and with
-        0 after that.
+    notify_backlog: called with the number of waiting lines while they are more than one transaction takes, and with 0
+        after that.
     lost: how many lines were skipped because they are not events or the database refused them.
     stopping: set by another thread; then `ingest` returns before the next line.
     """
@@ -76,8 +76,8 @@ class Inbox:
         self.database = database
         self.notify_backlog = notify_backlog
         self.backlog = 0
-        self.seen: tuple[int, int] | None = None  # what `look` returned before the spool was read last
-        self.alone = 0  # how many lines are stored one by one, because a transaction with them failed
+        self.seen: tuple[int, int] | None = None  # what `look` returned before the last reading of the spool
+        self.alone = 0  # lines to store one by one, because a transaction with them failed
         self.lost = 0
         self.stopping = False
         self.failures: list[SpoolOffset] = []
@@ -112,7 +112,7 @@ class Inbox:
         return True
 
     def offset_of(self, path: Path) -> int:
-        """Return up to which offset a file is stored."""
+        """Return the offset up to which a file is stored."""
         try:
             fd = open_spool_file(path)
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class Inbox:
             os.close(fd)
 
     def key(self, fd: int) -> str:
-        """Return what identifies a file, also after it was renamed, among the files of all spools.
+        """Return a key that identifies a file among the files of all spools, even after it was renamed.
 
         A later file may get the same inode, but its first line differs. Nothing is stored before that line is whole.
         """
@@ -134,7 +134,7 @@ class Inbox:
     def origin(self, said: Mapping[str, Any], peer: str | None = None) -> Origin:
         """Return where an event happened.
 
-        An event is local if its host is this one, or if it names no host and arrived over the spool, the Unix socket or
+        An event is local if it names this host, or if it names no host and arrived over the spool, the Unix socket or
         loopback. Loopback may be the end of a tunnel, so the process id of such an event is dropped. The same is true
         for a process id of another PID namespace, such as a container's.
 
@@ -151,9 +151,9 @@ class Inbox:
         return Origin(fields, self.id if is_near and fields == {**fields, **here} else None)
 
     def has_changed(self) -> bool:
-        """Return whether the spool may hold lines that were not there when it was read last.
+        """Return whether the spool may hold new lines since it was read last.
 
-        Returns True if that cannot be seen, such as without a free file descriptor; `ingest` then logs why.
+        Returns True if that is unknown, for example without a free file descriptor; `ingest` then logs why.
         """
         try:
             return self.look() != self.seen or self.seen is None
@@ -224,7 +224,7 @@ class Inbox:
             return ParsedLine(place, SpoolLine(place), is_lost=bool(line.strip()))
 
     def store(self, lines: "Sequence[ParsedLine]") -> Batch:
-        """Store the first of some lines in one transaction. If that fails, they are stored one by one from then on."""
+        """Store the first of some lines in one transaction. After a failure they are stored one by one."""
         batch = list(takewhile(lambda line: line.run_end is None, lines))
         if self.alone or len(batch) < 2:
             stored = self.store_alone(lines[0])
@@ -232,14 +232,14 @@ class Inbox:
             return stored
         try:
             stored = self.database.record_lines([line.entry for line in batch], lambda: self.stopping)
-        except Exception:  # the line that fails is found, and its error raised, when it is alone
+        except Exception:  # when the failing line is alone, its error is raised
             self.alone = len(batch)
             return Batch(0, 0)
         self.lost += sum(line.is_lost for line in batch[: stored.lines])
         return stored
 
     def store_alone(self, line: "ParsedLine") -> Batch:
-        """Store one line. One that the database refuses is tried again, and skipped after MAX_ATTEMPTS."""
+        """Store one line. If the database refuses it, it is tried again, and skipped after MAX_ATTEMPTS."""
         try:
             if line.run_end is None:
                 stored = self.database.record_lines([line.entry])
@@ -258,7 +258,7 @@ class Inbox:
         return Batch(1, 0)
 
     def count_backlog(self, stored: int) -> None:
-        """Publish how many lines wait, if they are more than one transaction takes.
+        """Publish the number of waiting lines, if they are more than one transaction takes.
 
         stored: how many lines were stored since the last call.
         """
@@ -288,7 +288,7 @@ def open_spool_file(path: Path) -> int:
 def parse_line(line: bytes) -> dict[str, Any]:
     """Return the JSON object in a line, or {} if there is none.
 
-    If an object was cut off, the next one stands behind it on the same line and is returned.
+    If an object was cut off, the next one follows it on the same line and is returned.
     """
     for start in dict.fromkeys((0, max(0, line.rfind(RECORD_START)))):
         try:

@@ -32,7 +32,7 @@ class OnceAMinute(logging.Filter):
         super().__init__()
         self.clock = clock
         self.lock = threading.Lock()
-        self.passed: dict[str, tuple[float, int]] = {}  # by message: when, and how many were held back since
+        self.passed: dict[str, tuple[float, int]] = {}  # by message: the last time, and how many were dropped
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the message passes."""

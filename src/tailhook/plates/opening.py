@@ -63,9 +63,9 @@ def probe(url: str) -> None:
 
 
 def migrate_in_child(url: str) -> None:
-    """Migrate a database in a child process, which takes the memory of what that needs with it.
+    """Migrate a database in a child process, so that the memory for that is free afterwards.
 
-    If that fails, the caller's own attempt raises the error. A process with threads cannot be forked safely, so it
+    If it fails, the caller's own attempt raises the error. A process with threads cannot be forked safely, so it
     migrates the database itself.
     """
     if threading.active_count() > 1:
@@ -92,7 +92,7 @@ def migrate_in_child(url: str) -> None:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what went wrong, without the statement and the link that SQLAlchemy adds."""
+    """Return an error's message without the statement and the link that SQLAlchemy adds."""
     return str(error).partition("\n")[0]
 
 
@@ -106,7 +106,7 @@ def is_corrupt(error: BaseException) -> bool:
 
 
 def set_aside(url: str) -> Path:
-    """Rename a database's file and those that SQLite keeps beside it. Returns the new path, which contains the time.
+    """Rename a database's file and the files that SQLite keeps beside it. Returns the new path; it contains the time.
 
     The companions are renamed first: if this is interrupted, the database is still corrupt and is renamed next time.
     Beside a new database, SQLite would delete the companions or use them.
@@ -123,7 +123,7 @@ def set_aside(url: str) -> Path:
 
 
 def find_set_aside(url: str) -> list[Path]:
-    """Return the databases that were renamed, oldest first."""
+    """Return the renamed databases, oldest first."""
     path = Path(make_url(url).database or "")
     beside = path.parent.iterdir() if path.parent.is_dir() else ()
     return sorted(

@@ -1,4 +1,4 @@
-"""The daemon's options: where its secrets come from, and what is saved for the hooks that start it again.
+"""The daemon's options, the sources of its secrets, and the options saved for later starts by hooks.
 
 Every user can see the arguments of a process, so secrets are not accepted there.
 """
@@ -30,7 +30,7 @@ class DaemonOptions:
     db: an SQLAlchemy URL.
     db_file: a file that holds one. If both are None, the user's own database is used.
     token: of the port; None for the saved one.
-    retention: days after which a plate that did not change is removed.
+    retention: days without a change after which a plate is removed.
     """
 
     port: int | None = PORT
@@ -87,7 +87,7 @@ def read_secret(path: str) -> str:
 
 
 def has_password(url: str) -> bool:
-    """Return whether a database's URL holds a password; True too if it names a user and cannot be read."""
+    """Return whether a database's URL holds a password; also True for a malformed URL with a user."""
     try:
         parsed = make_url(url)
     except ArgumentError:

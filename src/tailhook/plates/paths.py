@@ -1,4 +1,4 @@
-"""The daemon's own paths: its database, its token, its sockets, and the files from which hooks start it."""
+"""The daemon's own paths: its database, token and sockets, and the files that hooks need to start it."""
 
 import errno
 import fcntl
@@ -26,7 +26,7 @@ from tailhook.stores.daemon import (
 from tailhook.stores.spool import runtime_folder
 
 OTHERS_USE = 0o077  # mode bits that a private file must not have
-# In the lock file: whether a person started the daemon, with a port, or a hook or a board did.
+# In the lock file: whether a person started the daemon (with a port), or a hook or a board did.
 WITH_PORT, WITHOUT_PORT = "port", "no-port"
 
 
@@ -34,7 +34,7 @@ def local_identity() -> dict[str, str]:
     """Return the host and the user that this daemon runs on, by the names `host` and `user`."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # in a container that knows its user by number alone
+    except (KeyError, OSError):  # a container may know its user by number only
         user = str(os.getuid())
     return {"host": os.uname().nodename, "user": user}
 
@@ -74,7 +74,7 @@ def make_runtime_folder() -> Path:
     Raises OSError if another user could change it, and TailhookError if another user may look into it.
     """
     folder = runtime_folder()
-    check_folder(folder)  # before one is made in a folder of another user
+    check_folder(folder)  # checked before a socket is made in another user's folder
     make_folders(folder)
     check_folder(folder)
     found = os.lstat(folder)
@@ -84,7 +84,7 @@ def make_runtime_folder() -> Path:
 
 
 def http_socket_path() -> Path:
-    """Return where the daemon answers requests. Raises OSError if another user could have put a socket there."""
+    """Return the path of the daemon's HTTP socket. Raises OSError if another user could write there."""
     folder = runtime_folder()
     check_folder(folder)
     return Path(folder) / HTTP_SOCKET
@@ -118,7 +118,7 @@ def default_database_url() -> str:
 
 
 def write_argv() -> None:
-    """Write the file from which hooks start the daemon: the argv of this interpreter and this package."""
+    """Write the argv with which hooks start the daemon: this interpreter and this package."""
     replace_file(str(state_path() / ARGV_FILE), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
 
 

@@ -22,7 +22,7 @@ async def listen(database: Database, hub: Hub) -> None:
         try:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
-                # Changes that were announced before are missed, so listeners have to begin again.
+                # Changes announced before this are missed, so listeners have to begin again.
                 await hub.load(lambda: asyncio.to_thread(database.project_paths))
                 hub.put(None)
                 async for note in connection.notifies():

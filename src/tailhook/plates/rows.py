@@ -23,7 +23,7 @@ from tailhook.plates.tables import (
 )
 
 PENDING = "pending:"  # prefix of a placeholder's id
-# What the retention removes in one transaction, so that an event never waits long for its own.
+# Rows that the retention removes in one transaction. A small number, so that events do not wait long.
 SLICE_ROWS = 1000
 SLICE_PLATES = 100
 
@@ -68,7 +68,7 @@ def find_plate(tx: Connection, session_id: str) -> Plate | None:
 
 
 def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
-    """Return a plate of a session of which nothing else is known yet.
+    """Return a new plate of a session without events.
 
     now: Unix milliseconds.
     """
@@ -186,7 +186,7 @@ def insert_plate(tx: Connection, report: Report, now: int) -> tuple[Plate, str]:
 def add_counts(tx: Connection, counts: Mapping[str, int]) -> None:
     """Add to the numbers of stored events, by type.
 
-    In one order and last in a transaction, so that no two transactions wait for each other.
+    Always in the same order and at the end of a transaction, so that no two transactions wait for each other.
     """
     rows = [{"event_type": kind, "count": count} for kind, count in sorted(counts.items()) if count]
     if rows:
@@ -194,7 +194,7 @@ def add_counts(tx: Connection, counts: Mapping[str, int]) -> None:
 
 
 def delete_plates(tx: Connection, session_ids: Iterable[str]) -> list[str]:
-    """Remove plates and their events. Returns the ids of those that were there."""
+    """Remove plates and their events. Returns the ids of the removed plates."""
     ids = list(session_ids)
     kinds = tx.execute(sa.delete(events).where(events.c.session_id.in_(ids)).returning(events.c.event_type)).scalars()
     removed = Counter(kinds)
@@ -205,7 +205,7 @@ def delete_plates(tx: Connection, session_ids: Iterable[str]) -> list[str]:
 
 
 def delete_events(tx: Connection, table: sa.Table, condition: "sa.ColumnElement[bool]") -> bool:
-    """Remove events of a table to which a condition applies, at most SLICE_ROWS. Returns whether there may be more."""
+    """Remove the events of a table that meet a condition, at most SLICE_ROWS. Returns whether there may be more."""
     slice_ids = sa.select(table.c.event_id).where(condition).limit(SLICE_ROWS).scalar_subquery()
     query = sa.delete(table).where(table.c.event_id.in_(slice_ids)).returning(table.c.event_type)
     removed = Counter(tx.execute(query).scalars())
@@ -219,7 +219,7 @@ def delete_old_events(tx: Connection, table: sa.Table, before: int) -> Slice:
 
 
 def delete_old_plates(tx: Connection, before: int) -> Slice:
-    """Remove plates that have not changed since a time, after all their events."""
+    """Remove all events of the plates without a change since a time, then the plates."""
     query = sa.select(plates.c.session_id).where(plates.c.updated_at < before).limit(SLICE_PLATES)
     ids = list(tx.execute(query).scalars())
     if ids and delete_events(tx, events, events.c.session_id.in_(ids)):

@@ -1,8 +1,7 @@
 """`tailhook run`: runs a command in the foreground and reports its end to the daemon.
 
-The command shares the wrapper's terminal and process group, so input reaches it as without the wrapper. The wrapper
-forwards a signal that was sent to it alone. If the command stops itself, the wrapper stops too, so that a shell gets
-its terminal back.
+The command shares the wrapper's terminal and process group, so it gets all input. The wrapper forwards a signal that
+was sent only to it. If the command stops itself, the wrapper stops too, so that a shell gets its terminal back.
 """
 
 import json
@@ -41,7 +40,7 @@ FROM_TERMINAL = (
 SI_USER = 0  # <signal.h>: si_code of a signal sent by kill(); the kernel's own have larger ones
 END_TIMEOUT_S = 1.5  # for the report to the daemon
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # exit codes (POSIX, Shell Command Language, 2.8.2)
-RESUME_DELAY_S = 0.05  # one `fg` resumes both the wrapper and the command within it
+RESUME_DELAY_S = 0.05  # one `fg` resumes both the wrapper and its command
 
 
 def run_wrapped(argv: Sequence[str]) -> int:
@@ -100,7 +99,7 @@ def stop_like(pid: int) -> None:
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether the child is stopped now; False where that cannot be known: on macOS before CPython 3.13."""
+    """Return whether the child is stopped now; False if that is unknown (on macOS before CPython 3.13)."""
     if not hasattr(os, "waitid"):
         return False
     try:
@@ -138,8 +137,8 @@ def register(run_id: str, pid: int) -> None:
 def report_end(run_id: str, deadline: float) -> None:
     """Report to the daemon that the session has ended.
 
-    If the daemon does not answer in time, or does not know the session yet, append the end to the spool, where the
-    session's events may wait too.
+    If the daemon does not answer in time, or does not know the session yet, append the end to the spool: the session's
+    events may wait there, too.
 
     deadline: in seconds of the monotonic clock.
     """

@@ -14,7 +14,7 @@ Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")
 Word = Annotated[str, Field(max_length=100_000, pattern=r"^[^\x00]*$")]
 MAX_TIME_MS = 8_640_000_000_000_000  # the last time that a browser's clock knows (ECMA-262, 21.4.1)
 Milliseconds = Annotated[int, Field(ge=0, le=MAX_TIME_MS)]
-MAX_TRANSCRIPT_SIZE = 1 << 53  # of a transcript; larger whole numbers are not exact in every reader of JSON
+MAX_TRANSCRIPT_SIZE = 1 << 53  # of a transcript; not every reader of JSON reads larger whole numbers exactly
 MAX_AHEAD_MS = 86_400_000  # a clock that is further ahead than a day is wrong
 MAX_DETAIL_CHARS = 200  # of the text that distinguishes two uses of a tool
 MAX_BACKGROUND = 1_000_000
@@ -40,21 +40,21 @@ def unix_ms() -> int:
 
 
 def limit_time(at: int) -> int:
-    """Return a time in Unix milliseconds, or the present instead of one that is more than a day ahead.
+    """Return a time in Unix milliseconds; the present if the time is more than a day ahead.
 
-    Otherwise one event with such a time would make all later events of its session old ones.
+    Otherwise all later events of the session would look older than such an event.
     """
     now = unix_ms()
     return at if at <= now + MAX_AHEAD_MS else now
 
 
 def limit_uptime(mono: int | None) -> int | None:
-    """Return milliseconds since a machine's start, or None instead of more than a machine can have run."""
+    """Return milliseconds since a machine's start, or None if no machine can have run for so long."""
     return mono if mono is None or mono <= MAX_UPTIME_MS else None
 
 
 def limit_size(size: int | None) -> int | None:
-    """Return the size of a file in bytes, or None if it is more than MAX_TRANSCRIPT_SIZE."""
+    """Return the size of a file in bytes, or None if it exceeds MAX_TRANSCRIPT_SIZE."""
     return size if size is None or size <= MAX_TRANSCRIPT_SIZE else None
 
 
@@ -84,7 +84,7 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:
 def mask_secrets(value: Any, name: str = "") -> Any:
     """Return a JSON value with the secrets in its strings masked.
 
-    name: the name of the member that has the value. If it is the name of a secret, the whole value is masked.
+    name: the name of the value's member. If it is the name of a secret, the whole value is masked.
     """
     if isinstance(value, str):
         return MASK if value and is_secret_name(name) else mask(value)
@@ -111,13 +111,13 @@ class Report(BaseModel):
 
     event_id: the same event is kept once.
     project_path: the project's folder, or the one in which the agent works if the host names no project.
-    folder: in which the agent works, if it is not the project's.
+    folder: the one in which the agent works, if it is not the project's.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
     mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
     agent_id: the sub-agent that the event belongs to.
     source: of session_start: startup, resume, clear, compact or fork.
-    by_host: of prompt_submit: the host wrote the prompt itself.
+    by_host: of prompt_submit: whether the host wrote the prompt.
     background: of stop: how many agents work in the background. The turn goes on when one of them ends.
     transcript_size: bytes of the transcript at the event.
     pid_started: when the process started, in clock ticks since its machine's start, as Linux counts.
@@ -164,7 +164,7 @@ class Report(BaseModel):
         return Event(kind, has_error=kind is EventKind.STOP and bool(self.error))
 
     def detail(self) -> Detail:
-        """Return what else the host reports about the event."""
+        """Return the event's other facts, for the state machine."""
         params = self.tool_params or {}
         return Detail(
             tool_use_id=self.tool_use_id or "",
@@ -175,7 +175,7 @@ class Report(BaseModel):
         )
 
     def has_background_work(self) -> bool:
-        """Return whether the event is a stop, and agents in the background will wake the session again."""
+        """Return whether the event is a stop after which agents in the background will wake the session."""
         return self.event_type == EventKind.STOP.value and self.background > 0 and not self.error
 
     def leads_to_a_prompt(self) -> bool:

@@ -120,7 +120,7 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
 
 
 def read_lock(fd: int) -> tuple[int, str, str]:
-    """Return the process that has the lock, its kind, and the folder of its sockets; 0 and "" if they are unknown.
+    """Return the id of the process that has the lock, its kind, and the folder of its sockets; 0 and "" if unknown.
 
     The file may still hold the process id of a killed daemon. If another process has that id now, its start differs.
     """
@@ -134,7 +134,7 @@ def read_lock(fd: int) -> tuple[int, str, str]:
 
 
 def link_sockets(here: Path, there: Path) -> None:
-    """Link our sockets to the running daemon's, whose XDG_RUNTIME_DIR may differ from ours."""
+    """Link our sockets to the running daemon's: its XDG_RUNTIME_DIR may differ from ours."""
     for name in SOCKETS if here != there else ():
         (here / name).unlink(missing_ok=True)
         (here / name).symlink_to(there / name)
@@ -210,7 +210,7 @@ class Daemon:
             raise TailhookError(f"the daemon stopped because a part of it failed: {error!r}") from error
 
     def prepare_next_start(self) -> None:
-        """Write the file from which hooks start the daemon. If that fails, log it and serve."""
+        """Write the file from which hooks start the daemon. If that fails, log it and go on."""
         try:
             paths.write_argv()
             paths.clear_attempt()
@@ -254,7 +254,7 @@ class Daemon:
             self.database.close()
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
-        """Return the servers of the Unix socket and of the port, each with the socket on which it listens."""
+        """Return the servers of the Unix socket and of the port, each with its socket."""
         app = LimitBody(make_app(self.database, self.inbox, self.hub))
         found = [(server_of(app), self.bind(socket.SOCK_STREAM, HTTP_SOCKET))]
         if self.port:
@@ -264,7 +264,7 @@ class Daemon:
     # ---- work ----
 
     async def watch(self, woken: asyncio.Event, servers: list[Server]) -> None:
-        """Look at everything that nothing reports, at one interval: a daemon at rest has no other timer but the checks.
+        """Check at an interval what no event reports. A daemon at rest has only this timer and the health check's.
 
         Sets `woken` if the spool changed without a wake-up, and keeps the time in the servers' answers. Waits until
         the sockets are gone from their paths or the database is corrupt.
@@ -313,7 +313,7 @@ class Daemon:
     async def retry(self, what: str, work: Callable[[], object]) -> None:
         """Run `work` in a thread until it succeeds, with a delay after each failure. No failure ends the daemon.
 
-        If the database is corrupt, wait: `watch` ends this run, and the next one makes a new database.
+        If the database is corrupt, wait: `watch` ends this run, and the next run makes a new database.
 
         what: the name of the work in the log.
         """
@@ -343,7 +343,7 @@ def open_or_replace_database(options: DaemonOptions, hub: Hub) -> Database:
 def set_own_aside(options: DaemonOptions, error: CorruptDatabaseError) -> None:
     """Rename a corrupt database, and log that.
 
-    Raises the error if the daemon has never served with the file, which may be something else, named by mistake.
+    Raises the error if the daemon has never served with the file: its path may be a mistake.
     """
     url = make_absolute(options.url())
     if url not in (paths.default_database_url(), make_absolute(load_options().url())):

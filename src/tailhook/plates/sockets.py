@@ -19,7 +19,7 @@ from tailhook.plates.connections import Connection, Strangers, accept_backlog
 from tailhook.plates.guard import BrowserHeaders, Guard
 from tailhook.plates.options import DaemonOptions
 
-# For each address that means all addresses: one in another network (RFC 5737, RFC 3849), and the machine's own.
+# For each address that means "all addresses": an address in another network (RFC 5737, RFC 3849), and loopback.
 ANY_ADDRESSES = {"0.0.0.0": ("192.0.2.1", "127.0.0.1"), "::": ("2001:db8::1", "::1")}  # noqa: S104
 SHUTDOWN_TIMEOUT_S = 2  # for open connections at the end
 
@@ -37,7 +37,7 @@ class Server(uvicorn.Server):
         self.ending.set()
 
     async def main_loop(self) -> None:
-        """Wait for the end. uvicorn's own loop wakes ten times a second to look for that."""
+        """Wait for the end. uvicorn's own loop would wake ten times a second to check for it."""
         await self.on_tick(0)
         await self.ending.wait()
 
@@ -58,7 +58,7 @@ def server_of(app: ASGIApp, **more: Any) -> Server:
             log_config=None,
             access_log=False,
             lifespan="off",
-            proxy_headers=False,  # a client could forge its address, which decides whether a session is local
+            proxy_headers=False,  # otherwise a client could forge its address, and with it whether a session is local
             timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S,
             **more,
         )
@@ -69,7 +69,7 @@ def server_of(app: ASGIApp, **more: Any) -> Server:
 class Port:
     """The TCP port. It stays open for the whole life of the process, also while the daemon moves its other sockets.
 
-    If another program had it for a moment, open boards would send their secrets there.
+    Otherwise another program could take the port for a moment, and open boards would send it their secrets.
     """
 
     listener: socket.socket
@@ -109,9 +109,9 @@ def drain_wake_ups(wake_ups: socket.socket, woken: asyncio.Event) -> None:
 
 
 def bind_unix_socket(kind: socket.SocketKind, path: Path) -> socket.socket:
-    """Return a Unix socket at the path that only the user can use. Removes the socket of a dead daemon.
+    """Return a Unix socket at a path. Only the user can use it. Removes the socket of a dead daemon.
 
-    A stream socket listens at once: a client that finds it is not refused, and waits until it is served.
+    A stream socket listens at once, so a client that finds it is not refused, but waits.
     """
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, kind)
@@ -131,7 +131,7 @@ def bind_unix_socket(kind: socket.SocketKind, path: Path) -> socket.socket:
 
 
 def file_identity(path: Path) -> "tuple[int, int] | None":
-    """Return a file's device and inode, which change if it is replaced, or None if it is missing."""
+    """Return a file's device and inode, or None if it is missing. They change if the file is replaced."""
     try:
         found = path.lstat()
     except (FileNotFoundError, NotADirectoryError):
@@ -153,7 +153,7 @@ def listen_tcp(host: str, port: int) -> socket.socket:
 def reachable_address(host: str) -> str:
     """Return an address for the board's link.
 
-    If the daemon listens on all addresses, that is the source address of the default route.
+    If the daemon listens on all addresses, this is the source address of the default route.
     """
     if host not in ANY_ADDRESSES:
         return host

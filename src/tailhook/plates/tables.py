@@ -29,12 +29,12 @@ class Plate(PlateFields):
     pid_started: see `health.find_process_start`; None until the process was seen.
     pid_is_guess: only one event named the process, so it may be a wrapper shell of the hook.
     owner: the spool's id of the daemon that checks the transcript and the process, or None.
-    since: when the event happened that last changed the status, by its hook's clock; at most the time of its receipt.
+    since: the time of the last event that changed the status, by its hook's clock; at most the time of its receipt.
     event_ts, event_mono: of the newest event, by the clocks of its hook.
     transcript_size: in bytes, at the newest event.
     tools: the open tools, see `changes.situation_of`.
     beneath: the session's own status while a sub-agent waits for the person.
-    unprompted: the session has started and got no prompt yet.
+    unprompted: whether the session has started and got no prompt yet.
     background: how many agents worked in the background when the turn ended; None after any other event.
     hidden_at: when a person hid the session from the boards, by the daemon's clock; None if it is shown.
     """
@@ -116,7 +116,7 @@ unknown_events = sa.Table(
     sa.Column("ts", sa.BigInteger, nullable=False),
     sa.Column("received_at", sa.BigInteger, nullable=False, index=True),
 )
-# How many events of each type are stored in both tables, because to count them takes seconds after a few weeks.
+# How many events of each type are stored in both tables. Kept, because counting takes seconds after a few weeks.
 event_counts = sa.Table(
     "event_counts",
     metadata,
@@ -168,7 +168,7 @@ def statements(dialect: str) -> Statements:
     offset = insert_into(spool, ("file", "offset"))
     count = insert_into(event_counts, ("event_type", "count"))
     return Statements(
-        # psycopg has no row count of such an INSERT, so the new event's id is asked for.
+        # psycopg has no row count for such an INSERT, so it returns the new event's id.
         insert_into(events, EVENT_COLUMNS)
         .on_conflict_do_nothing(index_elements=["event_id"])
         .returning(events.c.event_id),
@@ -193,7 +193,7 @@ LOCK_STATEMENTS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisor
 def open_engine(url: str) -> Engine:
     """Return an engine for a URL. SQLite's connections get the pragmas of `prepare_sqlite`.
 
-    A server can cut a connection that is not in use: each is tried before it is used, and replaced.
+    A server can cut an idle connection, so each is tested before its use, and replaced if needed.
     """
     engine = sa.create_engine(url, pool_pre_ping=sa.make_url(url).get_backend_name() != "sqlite")
     if engine.dialect.name == "sqlite":
@@ -236,7 +236,7 @@ def migrate(engine: Engine) -> None:
 
 
 def is_row_error(error: SQLAlchemyError) -> bool:
-    """Return whether the values of a row caused an error, and not a database that is unreachable, full or broken."""
+    """Return whether the values of a row caused an error; False if the database is unreachable, full or broken."""
     return isinstance(error, (IntegrityError, DataError)) or type(error) is StatementError
 
 

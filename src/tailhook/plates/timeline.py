@@ -7,14 +7,14 @@ from tailhook.machines.plates import EventKind, Status
 from tailhook.plates.display import STATUSES
 from tailhook.plates.fields import PeriodOut
 
-# What a period is called if it is not called by its tool or by the words of its status.
+# Names of periods that are not named by their tool or by the words of their status.
 LABELS = {Status.RUNNING: "thinking", Status.AWAITING_INPUT: "answer", Status.AWAITING_APPROVAL: "approve"}
 
 
 def find_periods(events: Sequence[Mapping[str, Any]]) -> list[PeriodOut]:
     """Return what a session did when: periods without gaps between them. The last one lasts, unless it is closed.
 
-    A tool's period ends with the next event that shows what the session does, because hosts do not report the end of
+    A tool's period ends with the next event that shows the session's activity, because hosts do not report the end of
     some tools.
 
     events: rows of the table `events`, oldest first.

@@ -1,4 +1,4 @@
-"""Alembic's way in: the connection comes from `tailhook.plates.tables.migrate`."""
+"""Alembic's entry point: the connection comes from `tailhook.plates.tables.migrate`."""
 
 from alembic import context
 

@@ -16,7 +16,7 @@ const sections = new Map(); // the elements of the groups, by the group's id
 const rows = new Map(); // the elements of the plates that are shown, by session id
 let known = false; // whether all plates have been received once
 let withClosed = false;
-let undoable = []; // what was hidden within the last UNDO_MS: { id, name }
+let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name }
 let drawing = 0;
 
 // ---- the daemon's events ----
@@ -272,8 +272,8 @@ function openHelp() {
   if (!$("#helping").open) $("#helping").showModal();
 }
 
-// Rows move while a person aims. So none moves between a press of the pointer and its release, and a click acts on the
-// row that was under the pointer when it was pressed.
+// Rows could move while a person aims. So no row moves between a press of the pointer and its release: a click acts on
+// the pressed row.
 let isPressed = false;
 
 function release() {
@@ -333,7 +333,7 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-// Make the sections of the groups, and fill in the help what the daemon knows: once.
+// Make the sections of the groups and fill in the help, once.
 function showStatuses({ groups, statuses, filter_fields }) {
   if (sections.size) return;
   for (const { id, title } of groups) {

@@ -1,4 +1,4 @@
-// Requests to the daemon, with a secret that only this tab and this run of the daemon know.
+// Requests to the daemon, with a secret that is known only to this tab and this run of the daemon.
 //
 // There is no cookie, because a browser sends cookies to every port of a host. The secret is in the tab's own storage,
 // so a reload keeps it, and it goes to the daemon in a header.
@@ -13,7 +13,7 @@ const WORKER = "/web/stream.js";
 const RETRY_MS = 2000; // before the next attempt to sign in, or to start the worker
 
 let secret = stored();
-let code = ""; // of an opened link that was not exchanged yet
+let code = ""; // of an opened link, until it is exchanged
 let wakeUp = () => {}; // ends the wait for a link, or for the next attempt
 
 function stored() {
@@ -67,8 +67,8 @@ const wait = (milliseconds) =>
 //
 // handlers: by the event's name, called with its data. `statuses` comes before the first `plates`.
 // away: called when the daemon cannot be reached.
-// signedOut: called when the tab is not signed in, with "none" if it has no secret, "used" if its link is not valid, and
-// "ended" if its secret is not valid any more. Then nothing is sent until another link is opened in the tab.
+// signedOut: called when the tab is not signed in, with "none" if it has no secret, "used" if its link is not valid,
+// and "ended" if its secret is no longer valid. Then nothing is sent until another link is opened in the tab.
 export async function follow(handlers, { away, signedOut }) {
   let hasEnded = false;
   const sendSecret = connect((name, data) => {

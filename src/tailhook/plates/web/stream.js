@@ -1,7 +1,7 @@
 // One connection to the daemon's stream for all tabs of a browser.
 //
-// A browser opens six connections to a host, and a stream holds one of them. So this module is a shared worker. In a
-// browser without shared workers, each tab runs it for itself.
+// A browser opens at most six connections to a host, and a stream uses one of them. So this module is a shared worker.
+// In a browser without shared workers, each tab runs it for itself.
 
 const TIMEOUT_MS = 15_000; // for an answer
 const RETRY_MS = [500, 1000, 2000, 5000]; // before each attempt to reach the daemon again; the last one repeats
@@ -52,7 +52,7 @@ export class Stream {
   secret = ""; // of the open connection; "" without one
   wakeUp = () => {}; // ends the wait for a secret, or for the next attempt
 
-  // Return a function that takes the secret of a tab, or "" when the tab is left.  send: called with name and data.
+  // Return a function to call with a tab's secret, or with "" when the tab is left. send: called with name and data.
   add(send) {
     const tab = { send, secret: "", isGreeted: false, isListening: false };
     return (secret) => {
@@ -106,7 +106,7 @@ export class Stream {
     }
   }
 
-  // Send a tab what is known. If its secret was not used yet, the daemon has to accept it first.
+  // Send a tab the current state. If its secret was not used yet, the daemon has to accept it first.
   async greet(tab) {
     if (!this.secret || !tab.secret) return;
     const secret = tab.secret;
@@ -168,7 +168,7 @@ export async function* events(body) {
 // Yield the lines of a body as they arrive; each ends with CR LF, LF or CR.
 async function* lines(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let begun = []; // the pieces of the unfinished line, which are joined once
+  let begun = []; // the pieces of the unfinished line, joined only once
   let wasReturn = false;
   for (;;) {
     let { value, done } = await reader.read();

@@ -3,8 +3,8 @@
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\u2028\u2029]/gu;
 const ORDINARY = "\n\t\u200c\u200d"; // newline, tab, and the joiners that Persian and emoji need
 
-// Return text of a session for display: replace characters that are invisible, that change the direction of what
-// follows, or that a terminal obeys. Lines stay lines.
+// Return text of a session for display: replace invisible characters, changes of direction, and control characters.
+// Lines stay lines.
 export function clean(text, maxLetters = 10_000) {
   const shown = String(text ?? "").slice(0, maxLetters);
   return shown.replace(UNSEEN, (letter) => (ORDINARY.includes(letter) ? letter : "\uFFFD"));
@@ -13,7 +13,7 @@ export function clean(text, maxLetters = 10_000) {
 // Return the same on one line.
 export const line = (text, maxLetters = 300) => clean(text, maxLetters).replaceAll(/[\n\t]/g, " ");
 
-// Return the folder that a project's folder is in, with ~ for a home.
+// Return the parent of a project's folder, with ~ for a home.
 export function parentFolder(path) {
   const parts = line(path, 1000).split("/");
   while (parts.length > 1 && !parts.at(-1)) parts.pop();
@@ -32,7 +32,7 @@ export function span(ms, exact = false) {
   return `${whole}${unit}${rest ? ` ${rest}${UNITS[at + 1][0]}` : ""}`;
 }
 
-// Return whether every word of the filter occurs in what the daemon lets a filter search.
+// Return whether every word of the filter occurs in the text that the daemon provides for it.
 export function matches(plate, filter) {
   return filter.toLowerCase().split(/\s+/).every((word) => plate.search.includes(word));
 }

@@ -1,4 +1,4 @@
-"""Which process of a plate is a guess, and which daemon looks after the plate."""
+"""Adds whether a plate's process is a guess, and the daemon that looks after the plate."""
 
 import sqlalchemy as sa
 from alembic import op

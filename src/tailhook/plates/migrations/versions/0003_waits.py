@@ -1,4 +1,4 @@
-"""Since when a status holds, what a session waits for, and events of unknown types that begin no plate."""
+"""Adds when a status began, what a session waits for, and events of unknown types that begin no plate."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Hidden sessions, the folder in which an agent works, agents in the background, and the number of events by type."""
+"""Adds hidden sessions, an agent's folder, agents in the background, and the number of events by type."""
 
 import sqlalchemy as sa
 from alembic import op
