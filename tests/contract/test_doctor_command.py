@@ -448,6 +448,14 @@ def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
     assert code == 1
 
 
+@pytest.mark.parametrize("text", ['{"hooks": null}', '{"hooks": {"Stop": 5}}', "{", "[]"])
+def test_settings_that_cannot_be_read_are_reported_once_and_not_as_missing_hooks(project, settings, text):
+    settings.write_text(text)
+    failures = [line for line in project.tailhook("doctor").stdout.splitlines() if line.startswith("failure")]
+    assert len(failures) == 1
+    assert failures[0].startswith(f"failure  {settings}")
+
+
 @pytest.mark.parametrize(
     ("text", "complaint", "code"),
     [

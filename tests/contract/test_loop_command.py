@@ -241,7 +241,7 @@ def test_when_an_inner_loop_ends_the_announcement_names_the_one_that_waits(proje
     stop = project.stop("<loop-done>COMPLETE</loop-done>", "--announce")
     assert stop.exit_code == 0
     assert stop.answer["systemMessage"] == (
-        "tailhook: inner loop completed: COMPLETE. The outer loop (mode grind, label:bug) waits at iteration 2 of 100: "
+        "tailhook: inner loop ended: COMPLETE. The outer loop (mode grind, label:bug) waits at iteration 2 of 100: "
         "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     )
     assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")

@@ -163,7 +163,7 @@ def test_when_idle_ends_ralph_is_asked_and_the_end_is_reported_beside_it(project
     project.argv = project.argv[:-1]
     stop = project.stop("<loop-done>COMPLETE</loop-done>", "--announce")
     assert stop.answer["reason"] == PROMPT
-    assert "completed: COMPLETE" in stop.answer["systemMessage"]
+    assert "ended: COMPLETE" in stop.answer["systemMessage"]
     assert "iteration 2 of 10" in stop.answer["systemMessage"]
 
 

@@ -60,6 +60,10 @@ def test_an_unknown_flag_is_refused_in_one_line_that_names_the_commands_help(cap
     [
         ("scna", "tailhook", "there is no command 'scna'. Did you mean 'scan'?"),
         ("xyz", "tailhook", "there is no command 'xyz'."),
+        ("help", "tailhook", "there is no command 'help'. Did you mean '--help'?"),
+        ("help loop", "tailhook", "there is no command 'help'. Did you mean '--help'?"),
+        ("version", "tailhook", "there is no command 'version'. Did you mean '--version'?"),
+        ("loop help", "tailhook loop", "there is no command 'help'. Did you mean '--help'?"),
         ("--versoin", "tailhook", "unrecognized arguments: --versoin. Did you mean '--version'?"),
         ("--json", "tailhook", "unrecognized arguments: --json."),
         ("loop statsu --json", "tailhook loop", "there is no command 'statsu'. Did you mean 'status'?"),

@@ -335,7 +335,7 @@ def test_an_outer_loop_without_counts_waits_at_an_unknown_iteration(outer):
 def test_when_an_inner_loop_ends_the_person_learns_which_outer_loop_waits_where_and_how_to_go_on(outer, which):
     verdict = decide(looping(outer, frame(iter=2)), with_signals(DONE), NOW)
     assert verdict.why == (
-        f"inner loop completed: COMPLETE. The outer loop ({which}) waits at iteration 4 of 10: "
+        f"inner loop ended: COMPLETE. The outer loop ({which}) waits at iteration 4 of 10: "
         "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     )
 

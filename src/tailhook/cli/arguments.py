@@ -17,17 +17,21 @@ class CommandParser(argparse.ArgumentParser):
 
     def refuse_words(self, words: Sequence[str]) -> NoReturn:
         """Print which words no argument takes, and exit with 2."""
-        flags = [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
-        guess = next(filter(None, (similar_word(word.partition("=")[0], flags) for word in words)), "")
+        guess = next(filter(None, (similar_word(word.partition("=")[0], self._flags()) for word in words)), "")
         self.error(f"unrecognized arguments: {' '.join(words)}{guess}")
+
+    def _flags(self) -> list[str]:
+        """Return the long flags."""
+        return [flag for action in self._actions for flag in action.option_strings if flag.startswith("--")]
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Raise ArgumentError if the value is not one of the choices of an argument."""
         if action.choices is None or value in action.choices:
             return
-        guess = similar_word(str(value), map(str, action.choices))
         if action.nargs == argparse.PARSER:
+            guess = similar_word(value, [*action.choices, *self._flags()])
             raise argparse.ArgumentError(None, f"there is no command {value!r}{guess}")
+        guess = similar_word(str(value), map(str, action.choices))
         choices = guess or f" (choose from {', '.join(map(repr, action.choices))})"
         raise argparse.ArgumentError(action, f"invalid choice: {value!r}{choices}")
 

@@ -55,10 +55,10 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     settings = load_config(project_root({}))
     wanted = configured_machines(settings)
     surveys = [survey_host(file, wanted, scopes) for file in hooks_files()]
-    for survey in surveys:
-        yield from report_unusable(survey)
+    unusable = [finding for survey in surveys for finding in report_unusable(survey)]
+    yield from unusable
     installed = [there for survey in surveys for there in survey.installed]
-    if not installed:
+    if not installed and not unusable:  # the hooks may be in a file that cannot be read
         yield Finding("installed", FAILURE, "no tailhook hook is installed", "Install the hooks:  tailhook install")
     used = {there.file.name for there in installed} or {DEFAULT}
     surveys = [survey for survey in surveys if survey.file.name in used]

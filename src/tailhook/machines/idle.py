@@ -115,8 +115,8 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if word := completion(top, facts):
         if len(frames) > 1:
             outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": spell_time(now)}
-            return Verdict("allow", f"inner loop completed: {word}. {waiting(outer)}", outer, ended=True)
-        return Verdict("allow", f"completed: {word}", ended_state(claimed, "DONE", now, word), ended=True)
+            return Verdict("allow", f"inner loop ended: {word}. {waiting(outer)}", outer, ended=True)
+        return Verdict("allow", f"ended: {word}", ended_state(claimed, "DONE", now, word), ended=True)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
