@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 
 import tailhook
 from tailhook._core import RangeScan, ScanProgram, scan_range
-from tailhook.automaton import compile_table
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
 from tailhook.fleet.plan import TASK_BYTES
-from tailhook.fleet.program import ESCAPED_ASCII, Search, make_gate
-from tailhook.fleet.record_types import KNOWN_TYPES
+from tailhook.fleet.program import ESCAPED_ASCII, KNOWN_TYPES, Search, make_gate
+from tailhook.patterns.automaton import compile_table
 
 BLOCK_BYTES = 1 << 18  # that a scan reads at a time
 ROUNDS = 7

@@ -14,7 +14,7 @@ from support.markdown_worst_cases import WORST_CASES
 from support.oracles.markdown import Oracle
 from support.texts import assistant_prose
 
-from tailhook.patterns import code_spans
+from tailhook.patterns.sets import code_spans
 
 ENGINES = {
     "tailhook, bytes": code_spans,

@@ -12,7 +12,7 @@ import pytest
 from test_literals import ENGINES
 
 import tailhook
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
 
 COUNTS = (1, 100, 500, 1000, 10_000)
 pytestmark = pytest.mark.benchmark(timer=time.process_time)

@@ -13,7 +13,7 @@ import hyperscan
 import pytest
 from support.keywords import KEYWORDS
 
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
 
 MEGABYTES = 16
 SIGNALS = [

@@ -22,7 +22,7 @@ from tailhook.bench.rounds import Subject, run_rounds
 from tailhook.bench.warm import pool_of_bench
 from tailhook.install.command import hook_command
 from tailhook.pool.control import find_pool
-from tailhook.reference_programs import nothing_program
+from tailhook.pool.reference_programs import nothing_program
 
 SIZES = ("10 KB", "10 GB")
 CALLERS = 8

@@ -1,7 +1,7 @@
 """Write tables.h, the C header with the pattern sets that are compiled into the core.
 
 setup.py runs this at every build. Each set becomes a constant table, made by the same compiler as a user's own sets
-(src/tailhook/automaton.py). The patterns are defined by the machines, in src/tailhook/machines/.
+(src/tailhook/patterns/automaton.py). The patterns are defined by the machines, in src/tailhook/machines/.
 """
 
 import importlib
@@ -23,7 +23,7 @@ def load(name):
 
 def header():
     """Return the text of tables.h. Equal sets give equal text on machines of one byte order."""
-    compiler, idle, ralph = load("automaton"), load("machines.idle"), load("machines.ralph")
+    compiler, idle, ralph = load("patterns.automaton"), load("machines.idle"), load("machines.ralph")
     memory, profiles = load("machines.memory"), load("machines.keywords").tables()
     signals = list(dict.fromkeys(signal for mode in idle.SIGNALS.values() for signal in mode))
     names = ",\n    ".join(f'"{signal}"' for signal in signals)

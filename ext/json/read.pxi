@@ -1,6 +1,6 @@
 # Turns a JSON text into Python objects.
 #
-# Gives: json_build, json_scalar. For Python: parse_json.
+# Gives: json_build, json_scalar. For Python: parse_json, get_text.
 # Needs: the grammar (json/grammar.pxi), utf8_after_bom (text/utf8.pxi).
 
 cdef object json_integer(Cursor p, Cursor end, Cursor start):
@@ -91,3 +91,8 @@ def parse_json(data):
     json_require(text, may_have_bom=True)
     start = <Cursor>PyBytes_AS_STRING(text)
     return json_build(start, start + PyBytes_GET_SIZE(text))
+
+
+def get_text(dict members not None, str name not None):
+    cdef object value = members.get(name)
+    return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-/* The table of a pattern set, in the layout of src/tailhook/automaton.py.
+/* The table of a pattern set, in the layout of src/tailhook/patterns/automaton.py.
 
    The bytes are constants that the build made, or come from a set that a user compiles. tailhook_table_view only sets
    pointers into them: nothing is copied, so a built-in set costs nothing before it is used. */

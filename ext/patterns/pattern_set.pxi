@@ -29,7 +29,7 @@ cdef class Automaton:
     def __cinit__(self, bytes data not None, tuple names not None):
         cdef const uint32_t* words = <const uint32_t*> PyBytes_AS_STRING(data)
         if len(data) % 4 or not match_table_is_sound(words, len(data) // 4, <uint32_t> len(names)):
-            raise ValueError("not a table of tailhook.automaton.compile_table for these names")
+            raise ValueError("not a table of tailhook.patterns.automaton.compile_table for these names")
         self.data = data
         self.names = names
         match_table_view(&self.table, words)

@@ -6,7 +6,7 @@
 # grammar (json/grammar.pxi), parse_json (json/read.pxi), bytes_between (text/view.pxi).
 
 cdef object rec_parse_value(bytes source):
-    from tailhook.orjson_import import orjson
+    from tailhook.transcripts.orjson_import import orjson
     try:
         return orjson.loads(source)
     except ValueError:
@@ -60,7 +60,7 @@ cdef ToolUse rec_tool_use(RecSlice* values):
 
 
 cdef object rec_tool_result(RecToolBlock* block):
-    from tailhook.records import ToolResult
+    from tailhook.transcripts.records import ToolResult
     content = rec_valid_utf8(block.content.start, block.content.end) if block.content.start != NULL else b"null"
     return ToolResult(rec_value_text(&block.use_id), rec_value_is_true(&block.is_error), content)
 
@@ -102,7 +102,7 @@ cdef class Record:
         cdef int64_t microseconds
         if not rec_read_time(&self.fields.top[FIELD_TIMESTAMP], &microseconds):
             return None
-        from tailhook.records import utc_time
+        from tailhook.transcripts.records import utc_time
         return utc_time(microseconds)
 
     @property
@@ -146,7 +146,7 @@ cdef class Record:
         cdef RecSlice* usage = &self.fields.message[FIELD_USAGE]
         if usage.start == NULL or usage.start[0] != c"{":
             return None
-        from tailhook.records import Usage
+        from tailhook.transcripts.records import Usage
         return Usage(
             rec_count(usage, LIT(b"input_tokens")),
             rec_count(usage, LIT(b"output_tokens")),

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from tailhook._core import Record, ToolUse
     from tailhook.errors import MissingExtraError, ResumeError, SourceError, TailhookError
     from tailhook.fleet.scan import Scan, scan
-    from tailhook.messages import TranscriptMessage
-    from tailhook.patterns import Match, PatternSet, Span, code_spans
-    from tailhook.records import ToolResult, Usage
-    from tailhook.transcript import Transcript, open  # noqa: A004
+    from tailhook.patterns.sets import Match, PatternSet, Span, code_spans
+    from tailhook.transcripts.messages import TranscriptMessage
+    from tailhook.transcripts.records import ToolResult, Usage
+    from tailhook.transcripts.transcript import Transcript, open  # noqa: A004
 
 _HOMES = {
     "MissingExtraError": "errors",
@@ -38,17 +38,17 @@ _HOMES = {
     "TailhookError": "errors",
     "Scan": "fleet.scan",
     "scan": "fleet.scan",
-    "TranscriptMessage": "messages",
-    "Match": "patterns",
-    "PatternSet": "patterns",
-    "Span": "patterns",
-    "code_spans": "patterns",
-    "ToolResult": "records",
-    "Usage": "records",
-    "Record": "transcript",
-    "ToolUse": "transcript",
-    "Transcript": "transcript",
-    "open": "transcript",
+    "TranscriptMessage": "transcripts.messages",
+    "Match": "patterns.sets",
+    "PatternSet": "patterns.sets",
+    "Span": "patterns.sets",
+    "code_spans": "patterns.sets",
+    "ToolResult": "transcripts.records",
+    "Usage": "transcripts.records",
+    "Record": "transcripts.transcript",
+    "ToolUse": "transcripts.transcript",
+    "Transcript": "transcripts.transcript",
+    "open": "transcripts.transcript",
 }
 
 

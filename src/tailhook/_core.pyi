@@ -7,7 +7,7 @@ from io import FileIO
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final, overload
 
-from tailhook.records import ToolResult, Usage
+from tailhook.transcripts.records import ToolResult, Usage
 
 # ---- JSON --------------------------------------------------------------------
 
@@ -26,6 +26,15 @@ def parse_json(data: bytes | str) -> Any:
     >>> parse_json(b'[1,]')
     Traceback (most recent call last):
     ValueError: invalid JSON: expected a value at byte 3
+    """
+
+def get_text(members: dict[str, Any], name: str) -> str:
+    """Return a string of a JSON object, "" if it is missing or another kind of value.
+
+    members: a dict, as `parse_json` gives it.
+
+    >>> get_text({"cwd": "/home", "id": 7}, "cwd"), get_text({"cwd": "/home", "id": 7}, "id")
+    ('/home', '')
     """
 
 def write_json(value: Any, style: int = 0) -> bytes:
@@ -447,7 +456,7 @@ def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
 
     Raises TypeError if markdown is neither str nor bytes.
 
-    >>> from tailhook.patterns import Span
+    >>> from tailhook import Span
     >>> code_spans("a `b`", Span)
     [Span(kind='span', start=2, end=5)]
     """
@@ -457,7 +466,7 @@ def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
 _Tuple = TypeVar("_Tuple", bound=tuple[object, ...])
 
 class Automaton:
-    """The matcher over one table of `tailhook.automaton.compile_table`.  (ext/patterns/automaton.pxi)
+    """The matcher over one table of `tailhook.patterns.automaton.compile_table`.  (ext/patterns/automaton.pxi)
 
     data: the table.
     names: the name for each number that a pattern has in the table.
@@ -475,7 +484,7 @@ class Automaton:
         prefiltered: False runs only the automaton, over the whole text, as on processors without AVX2. It finds the
         same.
 
-        >>> from tailhook.automaton import compile_table
+        >>> from tailhook.patterns.automaton import compile_table
         >>> table = compile_table([(0, "he"), (1, "she")], ignore_case=False, word=False)
         >>> sorted(Automaton(table, ("he", "she")).hits(b"ushers"))
         [(0, 2, 4), (1, 1, 4)]
@@ -486,7 +495,7 @@ class Automaton:
 
         prefiltered: as for `hits`.
 
-        >>> from tailhook.automaton import compile_table
+        >>> from tailhook.patterns.automaton import compile_table
         >>> Automaton(compile_table([(0, "she")], ignore_case=False, word=False), ("she",)).has_hit(b"ushers")
         True
         """

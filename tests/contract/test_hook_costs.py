@@ -10,7 +10,7 @@ from support.long_runs import sample
 
 from tailhook.bench.cases import WORKING, BenchProject, Case, idle_loop, ralph_loop, triage_pipeline
 from tailhook.bench.instructions import instruction_counter
-from tailhook.reference_programs import bare_argv
+from tailhook.pool.reference_programs import bare_argv
 
 AT_MOST = 4.6  # what grows by doubling, and the logarithm in a search, make it more than 4
 LEAST = 0.85  # of the instructions of bare Python: what a hook takes that has nothing to do

@@ -12,9 +12,9 @@ from support.host import assistant
 from support.triage import entry, pipeline
 
 import tailhook
-from tailhook.hook.hosts import NAMES
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_modules
+from tailhook.hosts import NAMES
 
 ALWAYS = {
     "tailhook",

@@ -9,7 +9,7 @@ from support.host import MEMORABLE, frame
 from support.host_payloads import BY_HOST, codex, copilot, copilot_in_pascal_case, gemini, gemini_sent_on, stamp, write
 from support.oracles import jwz
 
-from tailhook.hook.hosts import NAMES
+from tailhook.hosts import NAMES
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"

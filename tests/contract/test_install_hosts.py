@@ -9,8 +9,8 @@ from support.host import Stop
 from support.host_payloads import codex, copilot, cursor, gemini
 from support.install import run_hook
 
-from tailhook.hook.hosts import NAMES
-from tailhook.hook.hosts import codex as codex_host
+from tailhook.hosts import NAMES
+from tailhook.hosts import codex as codex_host
 from tailhook.install.hooks import with_hooks
 from tailhook.install.hooks_file import hooks_file_of
 from tailhook.install.survey import survey_host

@@ -7,9 +7,9 @@ import pytest
 from support.host import short_folder
 from support.pool import Pool
 
-from tailhook import reference_programs
 from tailhook.cli import main
 from tailhook.doctor.trial import why_not_warm
+from tailhook.pool import reference_programs
 
 
 @pytest.fixture

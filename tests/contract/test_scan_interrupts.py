@@ -216,7 +216,7 @@ record.json()
         ("tailhook.fleet.scan", ["scan", "--table", "usage"]),
         ("tailhook.pictures.explanation", ["explain", "s.jsonl"]),
         ("tailhook.pictures.anatomy", ["anatomy", "s.jsonl", "-o", "f.svg"]),
-        ("tailhook.messages", ["explain", "s.jsonl", "--message", "1"]),
+        ("tailhook.transcripts.messages", ["explain", "s.jsonl", "--message", "1"]),
     ],
 )
 def test_an_interrupt_before_the_work_begins_ends_a_command_without_a_traceback(tmp_path, module, words):

@@ -12,7 +12,7 @@ import tailhook as library
 from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.local import SHORTER
 from tailhook.fleet.plan import make_tasks
-from tailhook.sources import import_zstd
+from tailhook.transcripts.sources import import_zstd
 
 GOOD = b'{"type":"user","sessionId":"good","uuid":"u","timestamp":"2026-11-01T12:00:00Z","message":{"content":"it"}}\n'
 

@@ -14,7 +14,7 @@ from support.oracles.scan import Question, rows
 from support.transcript_trees import grow_tree
 
 from tailhook import scan
-from tailhook.fleet import totals
+from tailhook.cli import totals
 from tailhook.fleet.columns import TOKEN_COLUMNS, USAGE_GROUPINGS
 
 SONNET = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache_read_input_token_cost": 3e-07}

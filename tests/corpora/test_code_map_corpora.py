@@ -4,7 +4,7 @@ from support.corpora import commonmark_examples, naughty_strings
 from support.oracles.markdown import Oracle
 from support.texts import assistant_texts
 
-from tailhook.patterns import code_spans
+from tailhook.patterns.sets import code_spans
 
 
 def compare(texts):

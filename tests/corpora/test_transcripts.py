@@ -6,8 +6,8 @@ import pytest
 from support.corpora import transcript_paths
 from support.oracles import records as oracle
 
-from tailhook import transcript
 from tailhook._core import forward_lines, parse_record, reverse_lines
+from tailhook.transcripts import transcript
 
 
 def test_records_of_real_transcripts_are_what_the_json_module_reads():

@@ -17,10 +17,10 @@ from support.transcript_trees import grow_tree, mixed_files
 from support.unwell_store import BUSY, CUT, RESET, every_second_request, first_requests, unwell
 
 import tailhook
-from tailhook import urls
 from tailhook.errors import SourceError
 from tailhook.fleet import engines, listing
 from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.transcripts import urls
 
 pytestmark = [pytest.mark.engines, pytest.mark.filterwarnings("default")]
 daft = pytest.importorskip("daft")

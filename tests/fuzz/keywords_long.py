@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.keywords import KEYWORDS, found_by_re, hard_line, regexes
 
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
 
 
 def main():

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.markdown_documents import document
 from support.oracles.markdown import Oracle
 
-from tailhook.patterns import code_spans
+from tailhook.patterns.sets import code_spans
 
 
 def differs(oracle: Oracle, text: str) -> bool:

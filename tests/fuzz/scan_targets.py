@@ -18,8 +18,8 @@ from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
 from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.plan import FileRange
-from tailhook.host_records import recognize
-from tailhook.transcript import Transcript
+from tailhook.transcripts.host_records import recognize
+from tailhook.transcripts.transcript import Transcript
 
 
 def scan_range(data):

@@ -11,7 +11,7 @@ from tailhook import _core
 from tailhook.machines import idle
 from tailhook.machines.secret_rules import KEY_BEGINNINGS
 from tailhook.machines.secrets import mask
-from tailhook.patterns import PatternSet, code_spans
+from tailhook.patterns.sets import PatternSet, code_spans
 from tailhook.stores.frontmatter import FrontMatter
 
 LITERALS = ["a", "ab", "bab", "abab", "éa", "<loop-done>", "done>"]

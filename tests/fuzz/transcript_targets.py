@@ -9,7 +9,7 @@ from support.oracles import records as oracle
 
 from tailhook import _core
 from tailhook.errors import RecordError
-from tailhook.transcript import Transcript
+from tailhook.transcripts.transcript import Transcript
 
 
 def plain_lines(data):

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.long_runs import examples
 
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
 
 LETTERS = st.sampled_from("abiksAIKS -_\té\u0130\u0131\u017f\u212a漢\x00")
 WORDS = st.text(LETTERS, min_size=1, max_size=6)

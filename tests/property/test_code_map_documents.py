@@ -10,7 +10,7 @@ from support.markdown_documents import INLINES, LEAVES, document
 from support.markdown_worst_cases import WORST_CASES
 from support.oracles.markdown import Oracle
 
-from tailhook.patterns import code_spans
+from tailhook.patterns.sets import code_spans
 
 DOCUMENTS = 40_000 if IS_LONG else 10_000
 

@@ -10,7 +10,7 @@ from support.long_runs import examples
 
 from tailhook._core import keywords as core_keywords
 from tailhook.machines.keywords import tables
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
 
 
 def found(patterns, text):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.host import HANGS_S
 from support.oracles import records as oracle
 
-from tailhook import following, transcript
+from tailhook.transcripts import following, transcript
 
 IDS = st.sampled_from(["m1", "m2", "m3", None])
 RECORDS = st.fixed_dictionaries(

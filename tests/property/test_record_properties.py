@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.oracles import records as oracle
 
 from tailhook._core import parse_record, reverse_records
-from tailhook.transcript import Transcript
+from tailhook.transcripts.transcript import Transcript
 
 STRINGS = st.text(max_size=20) | st.sampled_from(["", " \n", "assistant", "é😀", '{"type":"assistant"}', "x" * 300])
 ANYTHING = st.recursive(

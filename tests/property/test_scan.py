@@ -26,9 +26,9 @@ from support.transcript_trees import grow_tree, host_files, mixed_files
 import tailhook
 from tailhook.fleet import local
 from tailhook.fleet.plan import FileRange, name_of
-from tailhook.host_records import recognize
-from tailhook.sources import OpenSource, import_zstd
-from tailhook.urls import UrlVersion
+from tailhook.transcripts.host_records import recognize
+from tailhook.transcripts.sources import OpenSource, import_zstd
+from tailhook.transcripts.urls import UrlVersion
 
 PATTERNS = {
     "word": "TODO",

@@ -9,7 +9,7 @@ from tailhook.fleet.columns import TABLE_COLUMNS
 from tailhook.fleet.local import feed_translated, find_session, lines_in
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.program import Search, category_search, compile_searches, make_program, signal_search
-from tailhook.host_records import name_of_host, recognize
+from tailhook.transcripts.host_records import name_of_host, recognize
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
 

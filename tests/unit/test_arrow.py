@@ -17,7 +17,7 @@ import tailhook
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream, make_batch
 from tailhook.fleet import output
 from tailhook.fleet.columns import TABLE_COLUMNS
-from tailhook.records import EPOCH
+from tailhook.transcripts.records import EPOCH
 
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")

@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from tailhook._core import Automaton
-from tailhook.automaton import compile_table
+from tailhook.patterns.automaton import compile_table
 
 
 def automaton(patterns, **options):
@@ -100,7 +100,7 @@ def test_a_hundred_thousand_patterns_make_a_table():
 
 
 def test_a_table_past_the_limit_is_refused(monkeypatch):
-    monkeypatch.setattr("tailhook.automaton.CELL_LIMIT", 1000)
+    monkeypatch.setattr("tailhook.patterns.automaton.CELL_LIMIT", 1000)
     with pytest.raises(ValueError, match="split the set"):
         automaton(["".join(random.Random(2).choices("abcdefgh", k=500))])
 

@@ -23,7 +23,7 @@ from tailhook.bench.rounds import Limits, Subject
 from tailhook.bench.warm import pool_of_bench
 from tailhook.install.command import hook_command
 from tailhook.pool.installation import POOL_START_FILE, client_folder_of
-from tailhook.reference_programs import nothing_program
+from tailhook.pool.reference_programs import nothing_program
 
 ROOT = Path(__file__).parents[2]
 

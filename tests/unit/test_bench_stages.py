@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tailhook.automaton import prefilter
 from tailhook.fleet.program import ESCAPED_ASCII
+from tailhook.patterns.automaton import prefilter
 
 BENCHES = Path(__file__).resolve().parents[2] / "benches"
 LITERAL = [

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tailhook import _core
-from tailhook.patterns import Span, code_spans
+from tailhook.patterns.sets import Span, code_spans
 
 
 def code(markdown):

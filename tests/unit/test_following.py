@@ -12,16 +12,16 @@ import pytest
 from support.host_records import RECORDS
 from support.range_server import served
 
-from tailhook import following, transcript
 from tailhook._core import forward_lines
 from tailhook.errors import SourceError
+from tailhook.transcripts import following, transcript
 
 STEP_S = 0.02
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("tailhook.following.FOLLOW_INTERVAL_S", 0.005)
+    monkeypatch.setattr("tailhook.transcripts.following.FOLLOW_INTERVAL_S", 0.005)
 
 
 def line(number):
@@ -315,7 +315,7 @@ def test_a_transcript_that_is_closed_before_its_first_record_is_read_gives_none(
 
 
 def test_close_by_another_thread_wakes_it(path, monkeypatch):
-    monkeypatch.setattr("tailhook.following.FOLLOW_INTERVAL_S", 60)
+    monkeypatch.setattr("tailhook.transcripts.following.FOLLOW_INTERVAL_S", 60)
     reader = Reader(path)
     reader.wait([0, 1])
     before = time.monotonic()

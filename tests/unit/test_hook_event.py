@@ -7,8 +7,8 @@ import pytest
 
 from tailhook.hook import translated
 from tailhook.hook.event import HookEvent, ends_with, has_marker_files
-from tailhook.hook.hosts import codex, copilot, cursor, gemini
 from tailhook.hook.translated import TranslatedEvent
+from tailhook.hosts import codex, copilot, cursor, gemini
 
 
 @pytest.fixture(autouse=True)

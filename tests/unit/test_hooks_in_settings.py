@@ -5,8 +5,8 @@ import shlex
 
 import pytest
 
-from tailhook.hook.hosts import claude_code
 from tailhook.hook.translated import translate_payload
+from tailhook.hosts import claude_code
 from tailhook.install.command import argv_of, hook_command, is_ours, is_tailhook, machines_of
 from tailhook.install.hooks import SettingsError, find_ours, values_of, with_hooks, without_hooks
 from tailhook.install.hooks_file import SCOPES, hooks_file_of, hooks_files

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tailhook.hook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
-from tailhook.hook.hosts.transcripts import join_texts, parse_host_record
 from tailhook.hook.translated import translate_event_name, translate_payload
+from tailhook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
+from tailhook.hosts.reading import join_texts, parse_host_record
 
 HOSTS = [find_host(name) for name in NAMES]
 TRANSLATED = HOSTS[1:]

@@ -12,9 +12,9 @@ from support.oracles.records import everything
 from support.oracles.scan import Question
 from support.scans import scan_rows
 
-from tailhook import transcript
-from tailhook.patterns import PatternSet
-from tailhook.records import Usage
+from tailhook.patterns.sets import PatternSet
+from tailhook.transcripts import transcript
+from tailhook.transcripts.records import Usage
 
 
 def written(*records):

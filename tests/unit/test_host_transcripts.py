@@ -6,8 +6,8 @@ import os
 import pytest
 from support.host_records import RECORDS, TIME, UNIX_TIME
 
-from tailhook.hook.hosts import NAMES, find_translated_host
-from tailhook.hook.hosts.transcripts import recognize_host, reverse_host_messages
+from tailhook.hosts import NAMES, find_translated_host
+from tailhook.hosts.reading import recognize_host, reverse_host_messages
 
 OTHERS = NAMES[1:]
 

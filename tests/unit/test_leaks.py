@@ -13,8 +13,8 @@ from tailhook._core import (
     Automaton, JsonFramer, edit_json, folder_fault, forward_lines, last_message, parse_json, reverse_lines,
     reverse_tool_uses, signals, write_json
 )
-from tailhook.automaton import compile_table
-from tailhook.transcript import Transcript
+from tailhook.patterns.automaton import compile_table
+from tailhook.transcripts.transcript import Transcript
 
 def attempt(function, *arguments):
     try:

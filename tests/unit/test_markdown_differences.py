@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tailhook.patterns import code_spans
+from tailhook.patterns.sets import code_spans
 
 DIFFERENCES = {  # number and name: document, its code, what the untouched preset makes of it
     "1 a comment may end in a hyphen": ("a <!----->`b`", ["<!----->", "`b`"], "a &lt;!-----&gt;"),

@@ -8,10 +8,10 @@ import pytest
 from support.corpora import transcript_paths
 
 import tailhook
-from tailhook import transcript
 from tailhook._core import reverse_messages
-from tailhook.messages import MAX_MESSAGE_GAP_BYTES
-from tailhook.records import Usage
+from tailhook.transcripts import transcript
+from tailhook.transcripts.messages import MAX_MESSAGE_GAP_BYTES
+from tailhook.transcripts.records import Usage
 
 
 def said(name, text, **members):

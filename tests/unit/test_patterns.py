@@ -7,7 +7,7 @@ import pytest
 
 from tailhook import _core
 from tailhook.machines.idle import SIGNALS
-from tailhook.patterns import Match, PatternSet, RecordMatch
+from tailhook.patterns.sets import Match, PatternSet, RecordMatch
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 

@@ -12,7 +12,7 @@ from support.host import HANGS_S
 from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, record, rows
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
-from tailhook.automaton import compile_table
+from tailhook.patterns.automaton import compile_table
 
 MAX_LINE_BYTES = 16 << 20
 

@@ -10,7 +10,7 @@ from support.scans import scan_rows
 
 from tailhook._core import parse_record
 from tailhook.errors import RecordError, TailhookError
-from tailhook.records import Usage
+from tailhook.transcripts.records import Usage
 
 
 def assistant(*blocks, **members):

@@ -21,7 +21,7 @@ from tailhook.fleet import local
 from tailhook.fleet.local import AHEAD, MAX_SCANNED_LINE_BYTES, ScanStopped, TaskRun, lines_in, run_tasks, scan_task
 from tailhook.fleet.plan import FileRange
 from tailhook.fleet.reduce import SESSION_LINE, SessionLines, SessionTotals, session_rows
-from tailhook.sources import GARBAGE
+from tailhook.transcripts.sources import GARBAGE
 
 PROGRAM = ScanProgram(table="records", columns=["path", "offset"])
 WORKERS = pytest.mark.parametrize("workers", [1, 2, 5])

@@ -109,7 +109,7 @@ def test_a_url_is_an_object_a_prefix_or_a_glob():
 
 
 def test_a_file_on_a_web_server_is_scanned_and_a_server_that_lists_nothing_is_a_problem(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with served({"/folder/a b.jsonl": LINE}) as (address, _):
         url = f"{address}/folder/a%20b.jsonl"
         asked = tailhook.scan([url, f"{address}/folder/"], patterns=["TODO"])
@@ -121,7 +121,7 @@ def test_a_file_on_a_web_server_is_scanned_and_a_server_that_lists_nothing_is_a_
 
 @pytest.mark.parametrize("with_head", [True, False])
 def test_an_address_with_a_query_is_one_file(with_head, monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     line = LINE.replace(b'"s"', b'""')
     files = {"/a.jsonl?signed=1/": line, "/b.jsonl.gz?signed=2": gzip.compress(line)}
     with served(files, with_head=with_head) as (address, _):
@@ -132,7 +132,7 @@ def test_an_address_with_a_query_is_one_file(with_head, monkeypatch):
 
 
 def test_a_signed_address_is_shown_without_its_signature_and_keeps_its_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     data = LINE * 3
     signed = [f"/a.jsonl?X-Amz-Date={day}&X-Amz-Signature=0f{day}" for day in range(3)]
     with served(dict.fromkeys(signed, data)) as (address, _):
@@ -159,7 +159,7 @@ def test_two_files_that_are_shown_by_one_path_are_not_taken_for_one():
 
 
 def test_messages_have_no_credentials_of_a_url(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with served({"/a.jsonl?access_token=hunter2": b"\x1f\x8b broken"}) as (address, _):
         user = address.replace("//", "//me:hunter2@")
         for url in (
@@ -183,14 +183,14 @@ def test_a_scheme_may_be_in_capitals():
 
 
 def test_what_is_not_at_its_address_is_reported_without_the_words_of_a_listing(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with served({"/a.jsonl": LINE}) as (address, _):
         for url in (f"{address}/none.jsonl", f"{address}/folder", f"{address}/a.jsonl?signed=1"):
             assert listed(url) == ([], [(url, "nothing is there")])
 
 
 def test_why_a_store_refuses_is_reported(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with bucket({}):
         found, ((url, reason),) = listed("s3://other/folder/")
     assert (found, url) == ([], "s3://other/folder/")
@@ -205,7 +205,7 @@ def test_a_path_and_an_offset_of_a_row_open_the_record_again():
 
 
 def test_an_object_that_vanished_is_a_problem_and_the_others_are_scanned(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with bucket({"a.jsonl": LINE, "b.jsonl": LINE, "c.jsonl": LINE}) as (files, _):
         (task,) = plan.make_tasks(listing.find_source_files(["s3://bucket"], []))
         del files["/bucket/b.jsonl"]
@@ -241,8 +241,8 @@ def test_an_object_that_is_replaced_while_it_is_read_gives_rows_of_one_version(
     way, with_etags, small_tasks, monkeypatch
 ):
     """Without etags, objects are known by size and time, and the server reports one time for all."""
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
-    monkeypatch.setattr("tailhook.urls.URL_BLOCK_BYTES", 256)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BLOCK_BYTES", 256)
     path, data = WAYS[way]
     problems = set()
     for requests in range(1, 25, 3):

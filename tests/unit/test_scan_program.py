@@ -8,7 +8,7 @@ import pytest
 
 from tailhook import _core
 from tailhook._core import RangeScan, ScanProgram
-from tailhook.automaton import compile_table
+from tailhook.patterns.automaton import compile_table
 
 TABLE = compile_table([(0, "one"), (1, "two")], ignore_case=False, word=False)
 GOOD = {"table": "matches", "columns": ("name", "start"), "searches": [(TABLE, False, 0, 2)], "names": ("a", "b")}
@@ -106,7 +106,7 @@ def test_a_program_is_the_same_in_another_process():
         "scan = RangeScan(pickle.loads(sys.stdin.buffer.read()))\n"
         "scan.begin('t.jsonl', 's', 'claude-code'); scan.feed(" + repr(LINE) + "); scan.end_file()\n"
         "print([batch.columns() for batch in scan.finish()])\n"
-        "assert 'tailhook.automaton' not in sys.modules\n"
+        "assert 'tailhook.patterns.automaton' not in sys.modules\n"
     )
     done = subprocess.run([sys.executable, "-c", code], input=pickle.dumps(program), capture_output=True, check=True)
     assert eval(done.stdout) == [[["a", "b"], [0, 4]]]

@@ -8,8 +8,8 @@ from support.library_sample import write_sample
 
 import tailhook
 from tailhook._core import make_batch
-from tailhook.fleet.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
-from tailhook.terminal import count_cells
+from tailhook.cli.table import HIGHLIGHT, OPTIONAL, SHOWN, TableLook, TableWriter, cut_end, cut_start, text_of
+from tailhook.pictures.terminal import count_cells
 
 
 @pytest.fixture

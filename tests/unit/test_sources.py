@@ -16,8 +16,9 @@ import pytest
 from support.host import HANGS_S
 from support.range_server import served
 
-from tailhook import scan, transcript, urls
+from tailhook import scan
 from tailhook.errors import MissingExtraError, SourceError, TailhookError
+from tailhook.transcripts import transcript, urls
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -222,7 +223,7 @@ def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch)
 
 
 def test_an_endpoint_without_tls_may_be_forbidden(monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     monkeypatch.setenv("AWS_ALLOW_HTTP", "false")
     monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
     with served({"/bucket/a.jsonl": DATA}) as (address, asked):
@@ -341,7 +342,7 @@ def test_an_answer_with_fewer_bytes_than_were_asked_for_is_an_error_and_not_a_sh
 
 @pytest.mark.parametrize("url", ["foo://x/y", "s3:///", "http://", "http://127.0.0.1:9/session.jsonl"])
 def test_the_error_names_the_url_that_cannot_be_opened(url, monkeypatch):
-    monkeypatch.setattr("tailhook.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
     with pytest.raises(SourceError, match=url):
         transcript.open(url)
 

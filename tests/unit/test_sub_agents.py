@@ -9,8 +9,8 @@ import pytest
 from support.host_records import RECORDS
 from support.range_server import served
 
-from tailhook import transcript
-from tailhook.patterns import PatternSet
+from tailhook.patterns.sets import PatternSet
+from tailhook.transcripts import transcript
 
 
 def write(path, *records, session="s-1", agent=None, compress=bytes):

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tailhook.hook.hosts import claude_code
+from tailhook.hosts import claude_code
 from tailhook.install import hooks
 from tailhook.install.hooks_file import hooks_file_of
 from tailhook.install.survey import survey_host

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tailhook.cli.times import FORMS, UNITS, resolve_time, time_argument
-from tailhook.fleet.totals import TimeNames
+from tailhook.cli.totals import TimeNames
 
 UTC = UTC
 NOW = datetime(2026, 11, 22, 1, 30, tzinfo=UTC)

@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tailhook._core import make_batch
+from tailhook.cli.prices import HOUR_RATE, MAX_PRICE, PriceError, PriceList, Tokens, read_prices
+from tailhook.cli.totals import add_up, total_columns, week_of
 from tailhook.cli.usage import format_cost, table_lines, total_facts
 from tailhook.fleet.columns import TOKEN_COLUMNS
-from tailhook.fleet.prices import HOUR_RATE, MAX_PRICE, PriceError, PriceList, Tokens, read_prices
-from tailhook.fleet.totals import add_up, total_columns, week_of
-from tailhook.terminal import count_cells
+from tailhook.pictures.terminal import count_cells
 
 UTC = UTC
 STEPS = [timedelta(0), timedelta(minutes=4, seconds=59, microseconds=999_999)]

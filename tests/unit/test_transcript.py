@@ -5,8 +5,9 @@ import json
 
 import pytest
 
-from tailhook import scan, transcript
-from tailhook.patterns import PatternSet
+from tailhook import scan
+from tailhook.patterns.sets import PatternSet
+from tailhook.transcripts import transcript
 
 
 def record(kind, text, **members):

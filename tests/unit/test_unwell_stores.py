@@ -7,9 +7,9 @@ from support.range_server import environment_of_bucket, served
 from support.unwell_store import BUSY, CUT, RESET, every_second_request, first_requests, unwell
 
 import tailhook
-from tailhook import urls
 from tailhook.errors import SourceError
 from tailhook.fleet import objects
+from tailhook.transcripts import urls
 
 LINE = b'{"type":"user","sessionId":"s","message":{"role":"user","content":"Fix the TODO."}}\n'
 FILES = {f"all/{number}.jsonl": LINE * (1 + number) for number in range(20)}

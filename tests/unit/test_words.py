@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from tailhook.cli.output import CommandGroup
-from tailhook.hook import protocols
+from tailhook.hook.protocols import DecidingMachine, LoopMachine, MachineHook
+from tailhook.hosts.protocols import Host, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "ext", "tests", "benches", "docs", "examples", "plugin", ".ci", ".github")
@@ -72,7 +73,7 @@ PLAIN = {  # a phrase: what to write instead
 AGENTS = "words that an agent, a person or a model writes, not words about the code"
 INSTRUCTION = "an instruction to the agent: it speaks to the person"
 TELL = "tell the user to run `pipx install .`"
-PATTERNS = "src/tailhook/patterns.py"
+PATTERNS = "src/tailhook/patterns/sets.py"
 # A file, and the text in it that stays (None for the whole file): why.
 EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/unit/test_words.py", None): "the patterns themselves",
@@ -90,7 +91,7 @@ EXCEPTIONS: dict[tuple[str, str | None], str] = {
     ("tests/endtoend/model.py", "There is nothing more to say."): AGENTS,
     ("tests/endtoend/test_claude_status.py", "There is nothing more to say."): AGENTS,
     ("tests/unit/test_patterns.py", "Say {DONE}"): AGENTS,
-    ("src/tailhook/urls.py", "def tell(self)"): "a method of Python's files, which callers of a file need",
+    ("src/tailhook/transcripts/urls.py", "def tell(self)"): "a method of Python's files, which callers of a file need",
 }
 # A name at the top of several modules, and why it is the same thing in all of them.
 SHARED = {
@@ -105,11 +106,11 @@ SHARED = {
 # The interfaces that several modules of a folder implement on purpose.
 INTERFACES = {
     CommandGroup: "cli",
-    protocols.MachineHook: "hook",
-    protocols.Host: "hook/hosts",
-    protocols.TranslatedHost: "hook/hosts",
-    protocols.DecidingMachine: "machines",
-    protocols.LoopMachine: "machines",
+    MachineHook: "hook",
+    Host: "hosts",
+    TranslatedHost: "hosts",
+    DecidingMachine: "machines",
+    LoopMachine: "machines",
 }
 
 

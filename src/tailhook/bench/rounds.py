@@ -26,7 +26,7 @@ from tailhook.bench.intervals import (
 )
 from tailhook.bench.processes import HookTimeoutError, Sample, has_waited, run_once
 from tailhook.bench.warm import AnsweredRuns
-from tailhook.reference_programs import bare_argv, nothing_program
+from tailhook.pool.reference_programs import bare_argv, nothing_program
 
 MIN_WARM = 0.5  # of the runs of a warm hook: so the median is the time of a run that a worker answered
 MIN_INTERRUPTED = 0.5  # of the rounds, on a busy computer, if it is not known how long the hook waited

@@ -25,8 +25,8 @@ def draw(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.anatomy_page import anatomy_page
     from tailhook.pictures.anatomy_svg import anatomy_file
     from tailhook.pictures.markup import encode_markup
-    from tailhook.transcript import open as open_transcript
-    from tailhook.urls import without_credentials
+    from tailhook.transcripts.transcript import open as open_transcript
+    from tailhook.transcripts.urls import without_credentials
 
     check_names(arguments.transcript, arguments.output, (".svg", ".html"))
     with open_transcript(arguments.transcript) as transcript:

@@ -6,7 +6,7 @@ import sys
 from tailhook.cli.changes import describe_change
 from tailhook.cli.output import CommandError, UsageError, counted, print_lines
 from tailhook.hook.answer import plain
-from tailhook.hook.hosts import DEFAULT, NAMES
+from tailhook.hosts import DEFAULT, NAMES
 from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings

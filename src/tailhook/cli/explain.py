@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook.pictures.chosen_message import ChosenMessage
     from tailhook.pictures.explanation import Explanation
-    from tailhook.transcript import Transcript
+    from tailhook.transcripts.transcript import Transcript
 
 STYLE_COLOURS = {"code": 2, "faint": 2, "counts": 32, "ignored": 33, "title": 1}  # ANSI
 PIPE_COLUMNS = 100  # without a terminal
@@ -56,8 +56,8 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.explanation_page import explanation_page
     from tailhook.pictures.explanation_text import draw_explanation
     from tailhook.pictures.markup import encode_markup
-    from tailhook.transcript import open as open_transcript
-    from tailhook.urls import without_credentials
+    from tailhook.transcripts.transcript import open as open_transcript
+    from tailhook.transcripts.urls import without_credentials
 
     check_names(arguments.transcript, arguments.html, (".html",))
     if arguments.html is None:

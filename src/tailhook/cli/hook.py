@@ -8,9 +8,9 @@ from tailhook.cli.install import prepare_daemon
 from tailhook.cli.output import CommandError, Commands, UsageError, command, print_lines
 from tailhook.hook.answer import describe, plain
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import NAMES as HOSTS
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root
+from tailhook.hosts import NAMES as HOSTS
 from tailhook.install.client import NoClientError, prepare_client
 from tailhook.install.command import hook_command, reporting_machines
 

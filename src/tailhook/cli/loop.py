@@ -29,9 +29,9 @@ from tailhook.cli.session import add_actions, add_prompt, format_next_stop, prom
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
+from tailhook.hosts import current_session
 from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder

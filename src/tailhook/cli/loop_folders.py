@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from tailhook.cli.output import CommandError
 from tailhook.hook.answer import plain
-from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
 from tailhook.hook.plates import read_git_file
+from tailhook.hosts import current_session
 from tailhook.machines import CLAIM
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")

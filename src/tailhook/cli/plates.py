@@ -220,8 +220,8 @@ def list_plates(arguments: argparse.Namespace) -> None:
         print_json({"plates": plates})
         return
     from tailhook.board.view import plate_age, read_plate, select_plates
+    from tailhook.pictures.terminal import count_cells
     from tailhook.plates.client import check_running_version
-    from tailhook.terminal import count_cells
 
     check_running_version()
     if not plates:

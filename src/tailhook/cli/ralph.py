@@ -12,8 +12,8 @@ from tailhook.cli.loop_folders import find_changeable, find_first_live, name_els
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import add_actions, add_prompt, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
-from tailhook.hook.hosts import current_session
 from tailhook.hook.payload import project_folders, project_root
+from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
 from tailhook.machines import CLAIM, ralph
 from tailhook.stores import RALPH_FILE

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from tailhook._core import ArrowBatch
+    from tailhook.cli.table import TableLook
     from tailhook.fleet.scan import Scan
-    from tailhook.fleet.table import TableLook
 
 
 def write_chosen(
@@ -177,8 +177,8 @@ def write_rows(
 ) -> None:
     """Write batches to a file in the format that was chosen."""
     from tailhook._core import make_batch
+    from tailhook.cli.table import OPTIONAL, TableWriter, write_table
     from tailhook.fleet.output import FILE_WRITERS, TEXT_WRITERS
-    from tailhook.fleet.table import OPTIONAL, TableWriter, write_table
 
     if arguments.format == "table":
         context = CONTEXT_CHARS if arguments.context is None else arguments.context
@@ -194,7 +194,7 @@ def write_rows(
 
 def look(file: BinaryIO) -> "TableLook":
     """Return how a table is drawn in a file: with colours, links and cut lines on a terminal."""
-    from tailhook.fleet.table import TableLook
+    from tailhook.cli.table import TableLook
 
     if not file.isatty():
         return TableLook(None, coloured("x", 1) != "x" and file is sys.stdout.buffer)

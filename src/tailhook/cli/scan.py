@@ -225,7 +225,7 @@ def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
 def check_output(arguments: argparse.Namespace) -> None:
     """Raise UsageError if the file to write is a URL, a folder by its name, or one of the files to scan."""
     from tailhook.fleet.listing import is_read
-    from tailhook.urls import is_url
+    from tailhook.transcripts.urls import is_url
 
     output = arguments.output
     if arguments.resume or not output:
@@ -268,7 +268,7 @@ def pattern_set(patterns: dict[str, list[str]], arguments: argparse.Namespace) -
     """Return the patterns as a scan takes them."""
     if not arguments.ignore_case:
         return patterns
-    from tailhook.patterns import PatternSet
+    from tailhook.patterns.sets import PatternSet
 
     return PatternSet(patterns, ignore_case=True)
 
@@ -283,8 +283,8 @@ def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:
 
 def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
     """Return the columns to print, or None for all of them. Raises UsageError."""
+    from tailhook.cli.table import SHOWN
     from tailhook.fleet.scan import check_columns
-    from tailhook.fleet.table import SHOWN
 
     asked = None
     if arguments.columns is not None:
@@ -302,7 +302,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
 
 def extra_columns(arguments: argparse.Namespace, asked: list[str]) -> list[str]:
     """Return the columns that are needed and not printed."""
-    from tailhook.fleet.table import HIGHLIGHT
+    from tailhook.cli.table import HIGHLIGHT
 
     sort = [arguments.sort.removesuffix(":desc")] if arguments.sort else []
     is_highlighted = arguments.format == "table" and "context" in asked and not arguments.redact

@@ -5,8 +5,8 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from tailhook._core import unix_time
-from tailhook.fleet.local_time import from_local
-from tailhook.records import EPOCH
+from tailhook.cli.local_time import from_local
+from tailhook.transcripts.records import EPOCH
 
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGO = re.compile(r"(\d{1,6})([smhdw])")

@@ -25,9 +25,9 @@ from tailhook.hook.answer import plain
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook._core import ArrowBatch
-    from tailhook.fleet.prices import PriceList
+    from tailhook.cli.prices import PriceList
+    from tailhook.cli.totals import Total
     from tailhook.fleet.scan import Scan
-    from tailhook.fleet.totals import Total
 
 NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
 NO_COST = "\N{EN DASH}"
@@ -58,9 +58,9 @@ def add(commands: Commands) -> None:
 
 def usage(arguments: argparse.Namespace) -> int:
     """Print the totals. Return 1 if a source could not be read."""
+    from tailhook.cli.prices import read_prices
     from tailhook.cli.progress import ProgressView
-    from tailhook.fleet.prices import read_prices
-    from tailhook.fleet.totals import total_columns
+    from tailhook.cli.totals import total_columns
 
     check_stdout("redirect it to a file")
     if arguments.prices == "":
@@ -77,7 +77,7 @@ def print_totals(
     arguments: argparse.Namespace, scan: "Scan", prices: "PriceList | None", batches: "Iterable[ArrowBatch]"
 ) -> int:
     """Add up and print. Return the number of responses."""
-    from tailhook.fleet.totals import add_up
+    from tailhook.cli.totals import add_up
 
     groups, whole, unpriced = add_up(batches, arguments.by, prices)
     if arguments.json:
@@ -116,7 +116,7 @@ def count_old_chats(scan: "Scan") -> int:
     from pathlib import Path
 
     from tailhook.fleet.listing import default_folders
-    from tailhook.urls import is_url
+    from tailhook.transcripts.urls import is_url
 
     sources = default_folders([]) if scan.sources is None else [os.fspath(source) for source in scan.sources]
     folders = [Path(source) for source in sources if not is_url(source)]
@@ -146,8 +146,8 @@ def table_lines(
     room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out. Names that
         would look the same are cut in their middle; if they look the same then, too, they are not cut.
     """
-    from tailhook.fleet.table import cut_end, cut_middle, cut_start
-    from tailhook.terminal import count_cells
+    from tailhook.cli.table import cut_end, cut_middle, cut_start
+    from tailhook.pictures.terminal import count_cells
 
     heads = (by, *HEADS, *(("cost",) if prices else ()))
     rows = [figures(plain(name or NO_NAME.get(by, "unknown")), total, prices) for name, total in groups.items()]

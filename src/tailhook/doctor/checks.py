@@ -24,9 +24,9 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import DEFAULT, current_session
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_folders, project_root, user_config
+from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.command import client_of, is_tailhook, reporting_machines, shell_command
 from tailhook.install.hooks import hooks_of
 from tailhook.install.hooks_file import SCOPES, hooks_files

@@ -23,7 +23,7 @@ from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import find_pool, read_installation
 from tailhook.pool.installation import client_folder_of
-from tailhook.reference_programs import nothing_program
+from tailhook.pool.reference_programs import nothing_program
 from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # in which the hook and bare Python take turns

@@ -14,12 +14,12 @@ from typing import TypeAlias
 from tailhook._core import FoundFiles
 from tailhook.fleet.objects import find_objects
 from tailhook.fleet.plan import ScanProblem, SourceFile, problem_of
-from tailhook.hook.hosts import NAMES, find_host
-from tailhook.urls import is_url
+from tailhook.hosts import NAMES, find_host
+from tailhook.transcripts.urls import is_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hook.protocols import Host
+    from tailhook.hosts.protocols import Host
 
 # A row's path is a text in UTF-8, and must open the file. Two paths with a replaced byte could be the same.
 NOT_UTF8 = "its path is not UTF-8, so no row can name it: rename it"

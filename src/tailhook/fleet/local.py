@@ -24,16 +24,23 @@ from tailhook.fleet.plan import (
     name_of,
     problem_of,
 )
-from tailhook.hook.hosts import DEFAULT
-from tailhook.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
-from tailhook.sources import OpenSource, check_encoding, copy_to_temporary, is_compressed, open_path, open_source
-from tailhook.urls import UrlFile
+from tailhook.hosts import DEFAULT
+from tailhook.transcripts.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
+from tailhook.transcripts.sources import (
+    OpenSource,
+    check_encoding,
+    copy_to_temporary,
+    is_compressed,
+    open_path,
+    open_source,
+)
+from tailhook.transcripts.urls import UrlFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tailhook.sources import SeekableFile
+    from tailhook.transcripts.sources import SeekableFile
 
 MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
 LINE_BLOCK_BYTES = 1 << 18  # how much of another host's transcript is read at a time

@@ -20,7 +20,7 @@ from tailhook.fleet.plan import (
     problem_of,
     tail_digest,
 )
-from tailhook.urls import (
+from tailhook.transcripts.urls import (
     BUCKET_SCHEMES,
     WEB_LISTING_BUDGET_S,
     WEB_SCHEMES,

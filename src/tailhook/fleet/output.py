@@ -1,6 +1,6 @@
 """Writes the rows of a scan as JSON lines, CSV, Parquet or Arrow, to a stream or to a file that appears whole.
 
-tailhook/fleet/table.py draws them as a table.
+tailhook/cli/table.py draws them as a table.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from tailhook._core import ArrowBatch, make_batch
 from tailhook.errors import MissingExtraError, TailhookError
-from tailhook.orjson_import import orjson
+from tailhook.transcripts.orjson_import import orjson
 
 ENCODED_ROWS = 500  # at once, as JSON
 ACL = "system.posix_acl_access"  # the extended attribute of an access control list (Linux)

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook.urls import UrlVersion, web_address
+from tailhook.transcripts.urls import UrlVersion, web_address
 
 TASK_BYTES = 64 << 20  # a larger file is cut into tasks of this size; smaller files share a task
 TASK_FILES = 4096  # at most, of a task: each takes memory and time of its own

@@ -8,13 +8,13 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from tailhook._core import ScanProgram
-from tailhook.automaton import compile_table
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.record_types import KNOWN_TOKENS, KNOWN_TYPES
 from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF, usage_half
+from tailhook.hosts import NAMES, find_host
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
-from tailhook.records import EPOCH
+from tailhook.patterns.automaton import compile_table
+from tailhook.transcripts.records import EPOCH
 
 
 class HalfTable(NamedTuple):
@@ -34,6 +34,9 @@ HALVES: Mapping[str, HalfTable] = {
     "usage": HalfTable(USAGE_HALF, ('usage"', 'okens"')),
     "sessions": HalfTable(SESSION_LINE, ()),
 }
+# Pairs of a host and a type or subtype: of records that tailhook knows, and of those whose tokens are not its own.
+KNOWN_TYPES = tuple((name, kind) for name in NAMES for kind in find_host(name).RECORD_TYPES)
+KNOWN_TOKENS = tuple((name, kind) for name in NAMES for kind in find_host(name).TOKENS_ELSEWHERE)
 REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
 # How the escapes of printable characters go on behind their backslash. The core looks for four bytes at first: with the
 # backslash these would be `\u00`, with which the escapes of a terminal's control characters begin, too.

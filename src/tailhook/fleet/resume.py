@@ -39,8 +39,8 @@ from tailhook.fleet.plan import (
 )
 from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
-from tailhook.host_records import name_of_host, recognize
-from tailhook.urls import fetch_range, open_store, split_url
+from tailhook.transcripts.host_records import name_of_host, recognize
+from tailhook.transcripts.urls import fetch_range, open_store, split_url
 
 try:
     import fcntl

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
-from tailhook.arguments import check_booleans, check_path, check_strings, check_whole_number
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS, Table
@@ -23,7 +22,8 @@ from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
 from tailhook.fleet.report import ScanReport, ScanRun, Watch
-from tailhook.patterns import PatternSet, by_name
+from tailhook.patterns.sets import PatternSet, by_name
+from tailhook.transcripts.arguments import check_booleans, check_path, check_strings, check_whole_number
 
 Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
 Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]

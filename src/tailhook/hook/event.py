@@ -3,9 +3,9 @@
 import posix
 from time import time
 
-from tailhook._core import last_message, preload, repeated_records, reverse_messages
+from tailhook._core import get_text, last_message, preload, repeated_records, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
-from tailhook.hook.payload import environment, exists, get_text, project_folders, project_root, user_config
+from tailhook.hook.payload import environment, exists, project_folders, project_root, user_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 import posix
 
-from tailhook._core import fingerprint, parse_json, reverse_lines, reverse_tool_uses, write_json
+from tailhook._core import fingerprint, get_text, parse_json, reverse_lines, reverse_tool_uses, write_json
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, find_repeated
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import exists, get_text, is_paused, walk_up
+from tailhook.hook.payload import exists, is_paused, walk_up
 from tailhook.machines import Verdict, gate
 from tailhook.machines.shell_words import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tailhook.hook.event import HookEvent
 
 # What Claude Code (2.1.329) calls its tools and how it writes commands of other kinds is in this module and not in
-# `tailhook.hook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
+# `tailhook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
 TYPED_COMMAND = "<bash-input>"  # how the message begins that a person's `!command` leaves

@@ -3,7 +3,7 @@
 import posix
 from time import monotonic
 
-from tailhook._core import JsonFramer, parse_json, wait_readable
+from tailhook._core import JsonFramer, get_text, parse_json, wait_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,12 +48,6 @@ def read_payload(fd: int = 0, first_byte_timeout: float = PAYLOAD_TIMEOUT_S) -> 
     if not isinstance(payload, dict):
         raise ValueError("the payload is not a JSON object")
     return payload
-
-
-def get_text(payload: "Payload", key: str) -> str:
-    """Return the string `payload[key]`, "" if it is missing or not a string."""
-    value = payload.get(key)
-    return value if isinstance(value, str) else ""
 
 
 def is_paused(payload: "Payload") -> bool:

@@ -6,8 +6,8 @@ to-dos.
 
 import posix
 
-from tailhook._core import write_json
-from tailhook.hook.payload import count_waking_tasks, environment, folder_of, get_text, working_folder
+from tailhook._core import get_text, write_json
+from tailhook.hook.payload import count_waking_tasks, environment, folder_of, working_folder
 from tailhook.stores.atomic import SAFE
 from tailhook.stores.processes import pid_namespace, process_start, uptime_ms
 from tailhook.stores.spool import RUN_ID_VARIABLE, append_record, wake_daemon

@@ -8,11 +8,11 @@ agent stop. Every stop of every agent pays for the modules that are imported her
 import posix
 from time import perf_counter
 
-from tailhook._core import preload
+from tailhook._core import get_text, preload
 from tailhook.hook.answer import SPACED, describe, plain_lines, send_answer, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
 from tailhook.hook.machines import MACHINES
-from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, get_text, project_folders, read_payload
+from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, project_folders, read_payload
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
     send: Answer = send_answer
     block_code = options.exit_code
     if options.other_host:
-        from tailhook.hook.hosts import find_translated_host
         from tailhook.hook.translated import TranslatedEvent
+        from tailhook.hosts import find_translated_host
 
         host = find_translated_host(options.other_host)
         event = translated = TranslatedEvent(host, payload, options.event, broken, parent)
@@ -263,7 +263,7 @@ class Options:
 
 def find_other_host(name: str) -> str | None:
     """Return the name if a host has it, "" for Claude Code's, None if no host has it."""
-    from tailhook.hook.hosts import DEFAULT, NAMES
+    from tailhook.hosts import DEFAULT, NAMES
 
     if name not in NAMES:
         return None

@@ -1,10 +1,10 @@
 """The ralph machine's hook: finds the state file, asks the machine to decide, and rewrites or removes the file."""
 
-from tailhook._core import iso_time, promises
+from tailhook._core import get_text, iso_time, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import get_text, is_paused
+from tailhook.hook.payload import is_paused
 from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
 

@@ -3,11 +3,10 @@
 import posix
 from time import monotonic, sleep
 
-from tailhook._core import reverse_lines, unix_time
+from tailhook._core import get_text, reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, send_answer
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
-from tailhook.hook.hosts.transcripts import join_texts, parse_host_record, reverse_host_messages
-from tailhook.hook.payload import get_text
+from tailhook.hosts.reading import join_texts, parse_host_record, reverse_host_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import NewestMessage
     from tailhook.hook.payload import Payload
-    from tailhook.hook.protocols import TranslatedHost
+    from tailhook.hosts.protocols import TranslatedHost
 
 LATE_TRANSCRIPT_TIMEOUT_S = 1.0
 TRANSCRIPT_POLL_INTERVAL_S = 0.01

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from tailhook._core import parse_json
 from tailhook.errors import TailhookError
-from tailhook.hook.hosts import DEFAULT
 from tailhook.hook.machines import machines_with
+from tailhook.hosts import DEFAULT
 from tailhook.install import json_text
 from tailhook.install.command import argv_of, hook_command, is_ours, machines_of, reporting_machines
 from tailhook.install.hooks_file import HooksFile

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tailhook.hook.hosts import DEFAULT, NAMES, find_host
 from tailhook.hook.payload import project_root
-from tailhook.hook.protocols import Host
+from tailhook.hosts import DEFAULT, NAMES, find_host
+from tailhook.hosts.protocols import Host
 
 SCOPES = ("user", "project", "local")
 
@@ -156,7 +156,7 @@ class HooksFile(NamedTuple):
 def hooks_file_of(name: str) -> HooksFile:
     """Return the description of a host's hooks file.
 
-    name: one of `tailhook.hook.hosts.NAMES`.
+    name: one of `tailhook.hosts.NAMES`.
     """
     host = find_host(name)
     return HooksFile(host, **host.HOOKS_FILE)

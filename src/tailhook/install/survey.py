@@ -10,9 +10,9 @@ from typing import NamedTuple
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.hosts import DEFAULT, current_host
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import exists, project_root
+from tailhook.hosts import DEFAULT, current_host
 from tailhook.install.command import ENTRY
 from tailhook.install.hooks import SettingsError, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files

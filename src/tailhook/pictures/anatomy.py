@@ -12,12 +12,12 @@ from typing import NamedTuple
 from tailhook._core import Record, SeenRecords, signals
 from tailhook.errors import RecordError
 from tailhook.hook.answer import plain
-from tailhook.hook.hosts import DEFAULT, find_translated_host
-from tailhook.transcript import Transcript, is_own_text, measured_lines
+from tailhook.hosts import DEFAULT, find_translated_host
+from tailhook.transcripts.transcript import Transcript, is_own_text, measured_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hook.protocols import TranslatedHost
+    from tailhook.hosts.protocols import TranslatedHost
 
 MAX_BUCKETS = 4096
 MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; what is beyond counts as OTHERS

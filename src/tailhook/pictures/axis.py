@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from tailhook.pictures.anatomy import Buckets
-from tailhook.records import EPOCH
+from tailhook.transcripts.records import EPOCH
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 # Steps of time in seconds, of which each is a multiple of an earlier one.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tailhook._core import Record
 from tailhook.errors import TailhookError
-from tailhook.transcript import Transcript, is_own_text
+from tailhook.transcripts.transcript import Transcript, is_own_text
 
 
 class MessageNotFoundError(TailhookError, ValueError):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tailhook import _core
 from tailhook.machines import idle
-from tailhook.patterns import PatternSet, Span
+from tailhook.patterns.sets import PatternSet, Span
 from tailhook.pictures.keyword_marks import KeywordMark, mark_keywords, span_at
 
 CODE_WORDS = {

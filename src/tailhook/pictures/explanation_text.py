@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tailhook.hook.answer import plain
 from tailhook.pictures.explanation import Explanation, TextMark
 from tailhook.pictures.explanation_lines import ShownLine, TextRun, cut_lines, format_note
-from tailhook.terminal import count_cells
+from tailhook.pictures.terminal import count_cells
 
 MIN_WIDTH, MAX_WIDTH = 40, 160  # columns
 MIN_NOTE_COLUMNS = 28  # behind a mark; with less room, its note begins on a row of its own

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tailhook import _core
 from tailhook.machines import memory
-from tailhook.patterns import Span
+from tailhook.patterns.sets import Span
 
 LINES_BEFORE, LINES_AFTER = int(memory.CORE_NUMBERS["LINES_BEFORE"]), int(memory.CORE_NUMBERS["LINES_AFTER"])
 NEGATION_REACH_BYTES = int(memory.CORE_NUMBERS["NEGATION_REACH_BYTES"])

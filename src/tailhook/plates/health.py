@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
 from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
-from tailhook.hook.hosts.transcripts import recognize_host, reverse_host_messages
+from tailhook.hosts.reading import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
@@ -38,10 +38,10 @@ from tailhook.plates.tables import Plate, is_row_error
 from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
 from tailhook.stores.processes import CLOCK_BOOTTIME
-from tailhook.transcript import Record
+from tailhook.transcripts.transcript import Record
 
 if TYPE_CHECKING:
-    from tailhook.hook.protocols import TranslatedHost
+    from tailhook.hosts.protocols import TranslatedHost
 
 log = logging.getLogger("tailhook.plates")
 

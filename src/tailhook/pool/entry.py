@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 
 package = __file__[: -len("/pool/entry.py")]
-LOADED_FOLDERS = ("", "/pool", "/stores", "/machines", "/hook", "/hook/hosts")  # the folders of what a pool loads
+LOADED_FOLDERS = ("", "/pool", "/stores", "/machines", "/hook", "/hosts")  # the folders of what a pool loads
 
 files = {package: posix.stat(package)}
 for folder in LOADED_FOLDERS:

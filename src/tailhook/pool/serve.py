@@ -48,7 +48,7 @@ SURPLUS_EXIT_S = 60.0  # how long it must have been quiet for that
 MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
 ATTEMPT = b"\n"  # what a client writes into POOL_START_FILE; an empty file would be no attempt
-ROOMS = ("stores", "machines", "hook", "hook/hosts")  # the folders of what a hook may load
+ROOMS = ("stores", "machines", "hook", "hosts")  # the folders of what a hook may load
 PROCESSORS = range(1 << 10)  # those that there can be; the system takes the ones that it allows
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
 

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields, HostMessage
+    from tailhook.hosts.protocols import HooksFileFields, HostMessage
 
 NAME = "gemini"
 TITLE = "Gemini CLI"
@@ -28,6 +28,8 @@ RESTATES_MESSAGES = True
 NESTED_MARK = b'"$set"'
 TOKEN_TYPES: "tuple[str, ...]" = ()
 THINKING_TYPES: "tuple[str, ...]" = ()
+RECORD_TYPES = ("assistant", "user", "system", "info", "error", "warning")
+TOKENS_ELSEWHERE: "tuple[str, ...]" = ("user", "info", "error", "warning")
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = (".gemini/tmp",)
 FORMER_FOLDERS: "tuple[str, ...]" = ()
@@ -149,7 +151,7 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
     }
     used = record.get("tokens")
     if isinstance(used, dict):
-        from tailhook.hook.hosts.transcripts import new_input, read_count
+        from tailhook.hosts.reading import new_input, read_count
 
         cached, output = read_count(used, "cached"), read_count(used, "output")
         fresh = new_input(read_count(used, "input"), cached)

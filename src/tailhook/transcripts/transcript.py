@@ -13,21 +13,21 @@ import os
 from itertools import islice
 
 from tailhook._core import Record, ToolUse, forward_lines, forward_records, last_message, parse_record, reverse_records
-from tailhook.arguments import check_strings, check_whole_number
 from tailhook.errors import SourceError
-from tailhook.sources import open_source
-from tailhook.urls import is_url, without_credentials
+from tailhook.transcripts.arguments import check_strings, check_whole_number
+from tailhook.transcripts.sources import open_source
+from tailhook.transcripts.urls import is_url, without_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from types import TracebackType
 
-    from tailhook.following import Follower
-    from tailhook.host_records import HostRecords
-    from tailhook.messages import TranscriptMessage
-    from tailhook.patterns import PatternSet, RecordMatch
-    from tailhook.sources import OpenSource, SeekableFile, TranscriptSource
+    from tailhook.patterns.sets import PatternSet, RecordMatch
+    from tailhook.transcripts.following import Follower
+    from tailhook.transcripts.host_records import HostRecords
+    from tailhook.transcripts.messages import TranscriptMessage
+    from tailhook.transcripts.sources import OpenSource, SeekableFile, TranscriptSource
 
 __all__ = ["Record", "ToolUse", "Transcript", "open"]
 
@@ -101,7 +101,7 @@ class Transcript:
         """Return what translates the records of another host than Claude Code; None for Claude Code's."""
         file = self._file
         if not self._is_recognized:
-            from tailhook.host_records import recognize
+            from tailhook.transcripts.host_records import recognize
 
             self._host_records = recognize(file)
             self._is_recognized = self._host_records is not None or file.seek(0, os.SEEK_END) > 0
@@ -117,7 +117,7 @@ class Transcript:
         ...     transcript.host
         'claude-code'
         """
-        from tailhook.host_records import name_of_host
+        from tailhook.transcripts.host_records import name_of_host
 
         return name_of_host(self._translated())
 
@@ -129,7 +129,7 @@ class Transcript:
         sub-agent's own messages in such a transcript.
         """
         if self._translated() is None and self._is_of_sub_agent is None:
-            from tailhook.host_records import begins_with_sub_agent
+            from tailhook.transcripts.host_records import begins_with_sub_agent
 
             self._is_of_sub_agent = begins_with_sub_agent(self._file)
         return self._is_of_sub_agent is True
@@ -186,7 +186,7 @@ class Transcript:
         ...     [(message.id, message.role, message.text) for message in transcript.messages()]
         [(None, 'user', 'Please.'), ('m', 'assistant', 'Done.')]
         """
-        from tailhook.messages import group_records
+        from tailhook.transcripts.messages import group_records
 
         translated = self._translated()
         return group_records(self, translated is not None and translated.host.RESTATES_MESSAGES)
@@ -205,7 +205,7 @@ class Transcript:
         ...         if record.text == "Done.":
         ...             break
         """
-        from tailhook.following import Follower
+        from tailhook.transcripts.following import Follower
 
         opened = self._open()
         if not opened.is_live:
@@ -228,7 +228,7 @@ class Transcript:
         ...     transcript.sub_agents()
         []
         """
-        from tailhook.host_records import sub_agent_files
+        from tailhook.transcripts.host_records import sub_agent_files
 
         opened = self._open()
         if opened.path is None:
@@ -300,7 +300,7 @@ def measured_lines(transcript: Transcript) -> Iterator[tuple[int, int, bool, Rec
 
 def check_patterns(patterns: PatternSet) -> None:
     """Raise TypeError for anything but a PatternSet."""
-    from tailhook.patterns import PatternSet
+    from tailhook.patterns.sets import PatternSet
 
     if not isinstance(patterns, PatternSet):
         raise TypeError(f"patterns is {patterns!r}: give a PatternSet, as of PatternSet(['TODO'])")

@@ -99,7 +99,7 @@ class PatternSet:
         ignore_case: bool = False,
         word: bool = False,
     ) -> None:
-        from tailhook.automaton import compile_table
+        from tailhook.patterns.automaton import compile_table
 
         self.patterns = by_name(patterns)
         self.own_line, self.outside_code = own_line, outside_code

@@ -7,13 +7,13 @@ import os
 import stat
 
 from tailhook.errors import MissingExtraError, SourceError
-from tailhook.urls import is_url, normalize_scheme, open_url, without_credentials
+from tailhook.transcripts.urls import is_url, normalize_scheme, open_url, without_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, BinaryIO, TypeAlias
 
-    from tailhook.urls import UrlVersion
+    from tailhook.transcripts.urls import UrlVersion
 
     TranscriptSource: TypeAlias = str | os.PathLike[str] | BinaryIO
     SeekableFile: TypeAlias = BinaryIO | io.FileIO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, tzinfo
 
-from tailhook.records import EPOCH
+from tailhook.transcripts.records import EPOCH
 
 
 def in_zone(time: datetime, zone: tzinfo | None = None) -> datetime:

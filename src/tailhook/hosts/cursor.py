@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields, HostMessage
+    from tailhook.hosts.protocols import HooksFileFields, HostMessage
 
 NAME = "cursor"
 TITLE = "Cursor"
@@ -22,6 +22,8 @@ RESTATES_MESSAGES = False
 NESTED_MARK = b""
 TOKEN_TYPES: "tuple[str, ...]" = ()
 THINKING_TYPES: "tuple[str, ...]" = ()
+RECORD_TYPES = ("assistant", "user", "system")
+TOKENS_ELSEWHERE: "tuple[str, ...]" = ()
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ()  # not known
 FORMER_FOLDERS: "tuple[str, ...]" = ()

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields, HostMessage
+    from tailhook.hosts.protocols import HooksFileFields, HostMessage
 
 NAME = "codex"
 TITLE = "Codex CLI"
@@ -48,6 +48,15 @@ _COUNT_NAMES = (
 _MAX_UNPAIRED = 8  # token_usage_records that still wait for their token_count: Codex writes it next
 TOKEN_TYPES = ("event_msg", "token_usage_record")
 THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
+RECORD_TYPES = (
+    *("assistant", "user", "system", "session_meta", "turn_context", "response_item", "event_msg"),
+    "token_usage_record",
+)
+TOKENS_ELSEWHERE = (
+    *("session_meta", "turn_context", "response_item", "compact_boundary", "token_count", "token_usage_record"),
+    *("thread_goal_updated", "item_completed", "mcp_tool_call_end"),
+    *("dynamic_tool_call_request", "dynamic_tool_call_response", "user"),
+)
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("sessions", "archived_sessions")  # `codex archive` moves them
 FORMER_FOLDERS: "tuple[str, ...]" = ()
@@ -230,7 +239,7 @@ def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
 
 def _usage_counts(used: object) -> "list[str]":
     """Return the numbers of tokens under _COUNT_NAMES, 0 for what is missing; none if there is no such object."""
-    from tailhook.hook.hosts.transcripts import read_count
+    from tailhook.hosts.reading import read_count
 
     return [str(read_count(used, name) or 0) for name in _COUNT_NAMES] if isinstance(used, dict) and used else []
 
@@ -337,7 +346,7 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
 
     item: of a token_usage_record, which names the thread and keeps all its ids where it is repeated.
     """
-    from tailhook.hook.hosts.transcripts import new_input, read_count
+    from tailhook.hosts.reading import new_input, read_count
 
     if not isinstance(used, dict) or not any(count != "0" for count in _usage_counts(used)):
         return {"type": "assistant", "subtype": "token_count" if _has_counts(used) else "tokens of an unknown form"}

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields, HostMessage
+    from tailhook.hosts.protocols import HooksFileFields, HostMessage
 
 NAME = "copilot"
 TITLE = "Copilot CLI"
@@ -31,6 +31,18 @@ TOKEN_TYPES = ("session.usage_record",)
 _COUNTED = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 _NO_TOKENS = [0] * len(_COUNTED)
 THINKING_TYPES: "tuple[str, ...]" = ()
+RECORD_TYPES = (
+    *("assistant", "user", "system"),
+    *("session.start", "session.context_changed", "session.usage_record", "session.error"),
+    *("session.shutdown", "session.resume"),
+    *("assistant.turn_start", "assistant.turn_end", "system.message", "tool.execution_start"),
+    *("hook.start", "hook.end"),
+)
+TOKENS_ELSEWHERE = (
+    *("user", "compact_boundary", "session.start", "session.resume", "session.shutdown", "session.compaction_start"),
+    *("session.usage_info", "session.truncation", "session.model_change", "system.message", "subagent.completed"),
+    *("tool.execution_start", "hook.start", "hook.end"),
+)
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("session-state",)
 FORMER_FOLDERS: "tuple[str, ...]" = ()
@@ -143,7 +155,7 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 
 def _model_counts(used: object) -> "list[int]":
     """Return the numbers of tokens under _COUNTED, 0 for what is missing."""
-    from tailhook.hook.hosts.transcripts import read_count
+    from tailhook.hosts.reading import read_count
 
     return [read_count(used, name) or 0 for name in _COUNTED] if isinstance(used, dict) else [*_NO_TOKENS]
 
@@ -226,7 +238,7 @@ def _usage_message(
 
     `accounting` names the session that it is from and its number there, also in a copy of the session.
     """
-    from tailhook.hook.hosts.transcripts import new_input, read_count
+    from tailhook.hosts.reading import new_input, read_count
 
     cached, written = read_count(used, "cacheReadTokens"), read_count(used, "cacheWriteTokens")
     usage = {

@@ -2,16 +2,15 @@
 
 import posix
 
-from tailhook._core import parse_json, reverse_lines, unix_time
-from tailhook.hook.hosts import NAMES, find_translated_host
-from tailhook.hook.payload import get_text
+from tailhook._core import get_text, parse_json, reverse_lines, unix_time
+from tailhook.hosts import NAMES, find_translated_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import TranslatedHost
+    from tailhook.hosts.protocols import TranslatedHost
 
 MAX_FIRST_RECORD_BYTES = 1 << 20  # that are read to recognize a host
 MAX_START_BYTES = 64  # of a message, in which is seen that the host wrote it

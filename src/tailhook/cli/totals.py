@@ -8,9 +8,9 @@ from decimal import Decimal
 from itertools import repeat
 
 from tailhook._core import ArrowBatch
+from tailhook.cli.local_time import in_zone
+from tailhook.cli.prices import ONE, PriceList, Tokens
 from tailhook.fleet.columns import CACHE_HOUR_COLUMN, PRICE_COLUMNS, TOKEN_COLUMNS
-from tailhook.fleet.local_time import in_zone
-from tailhook.fleet.prices import ONE, PriceList, Tokens
 
 SumKey = tuple[str | None, str | None, int, Decimal]  # of responses that share a group and a price: see `sums_of`
 HOUR_CHARS = len("2026-11-22T09")

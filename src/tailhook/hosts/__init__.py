@@ -2,7 +2,7 @@
 
 Inside tailhook, events and fields have Claude Code's names. Its hook therefore needs no translation and imports none of
 these modules; the hook of another host imports that host's alone. To add a host, add its module, with the members of
-`tailhook.hook.protocols.TranslatedHost`, and its name to NAMES.
+`tailhook.hosts.protocols.TranslatedHost`, and its name to NAMES.
 """
 
 import posix
@@ -12,7 +12,7 @@ DEFAULT = NAMES[0]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hook.protocols import Host, TranslatedHost
+    from tailhook.hosts.protocols import Host, TranslatedHost
 
 
 def find_host(name: str) -> "Host":
@@ -20,7 +20,7 @@ def find_host(name: str) -> "Host":
 
     name: one of NAMES.
     """
-    host: Host = __import__(f"tailhook.hook.hosts.{name.replace('-', '_')}", None, None, ("NAME",))
+    host: Host = __import__(f"tailhook.hosts.{name.replace('-', '_')}", None, None, ("NAME",))
     return host
 
 
@@ -29,7 +29,7 @@ def find_translated_host(name: str) -> "TranslatedHost":
 
     name: one of NAMES but the first.
     """
-    host: TranslatedHost = __import__(f"tailhook.hook.hosts.{name}", None, None, ("NAME",))
+    host: TranslatedHost = __import__(f"tailhook.hosts.{name}", None, None, ("NAME",))
     return host
 
 

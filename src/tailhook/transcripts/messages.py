@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tailhook._core import Record, ToolUse
-    from tailhook.records import Usage
+    from tailhook.transcripts.records import Usage
 
 MAX_MESSAGE_GAP_BYTES = 1 << 18  # from a message's record to its next one: 75 KB in real transcripts
 

@@ -9,15 +9,15 @@ from itertools import chain
 from threading import Event
 
 from tailhook._core import SeenRecords, forward_lines, parse_json, parse_record
-from tailhook.host_records import HostRecords, recognize
-from tailhook.sources import open_path
+from tailhook.transcripts.host_records import HostRecords, recognize
+from tailhook.transcripts.sources import open_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tailhook._core import Record
-    from tailhook.sources import OpenSource, SeekableFile
+    from tailhook.transcripts.sources import OpenSource, SeekableFile
 
 FOLLOW_INTERVAL_S = 0.1
 TAIL_PIECE_BYTES = 1 << 20  # of a line without its end, at a time

@@ -5,7 +5,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import HooksFileFields
+    from tailhook.hosts.protocols import HooksFileFields
 
 NAME = "claude-code"
 TITLE = "Claude Code"
@@ -17,6 +17,12 @@ SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 BLOCK_CAP_COUNTS = "blocks in a row without tool use"
+RECORD_TYPES = (  # the most frequent first
+    *("assistant", "user", "attachment", "progress", "system", "last-prompt", "file-history-snapshot"),
+    *("mode", "permission-mode", "ai-title", "queue-operation", "bridge-session", "custom-title", "pr-link"),
+    *("file-history-delta", "summary", "agent-name", "human", "tool_use", "tool_result"),
+)
+TOKENS_ELSEWHERE = (*RECORD_TYPES[1:], "result", "stream_event")
 # A compaction that the host starts itself happens during a turn, so only a person's own is registered.
 HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CLAUDE_CONFIG_DIR",

@@ -1,6 +1,6 @@
 """The records of hosts other than Claude Code, as Claude Code would write them.
 
-Each host's module in `tailhook.hook.hosts` describes the translation. The hooks use the same modules.
+Each host's module in `tailhook.hosts` describes the translation. The hooks use the same modules.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tailhook._core import (
     write_json,
 )
 from tailhook.errors import RecordError
-from tailhook.hook.hosts import DEFAULT, claude_code
-from tailhook.hook.hosts.transcripts import (
+from tailhook.hosts import DEFAULT, claude_code
+from tailhook.hosts.reading import (
     MAX_FIRST_RECORD_BYTES,
     MAX_START_BYTES,
     is_host_written,
     recognize_record,
 )
-from tailhook.sources import open_source
+from tailhook.transcripts.sources import open_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tailhook.hook.protocols import TranslatedHost
-    from tailhook.sources import SeekableFile
+    from tailhook.hosts.protocols import TranslatedHost
+    from tailhook.transcripts.sources import SeekableFile
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
 MAX_FIRST_LINES = 8  # in which a sub-agent's session is looked for

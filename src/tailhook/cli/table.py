@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from tailhook._core import ArrowBatch
+from tailhook.cli.local_time import in_zone
 from tailhook.fleet.columns import TOKEN_COLUMNS
-from tailhook.fleet.local_time import in_zone
 from tailhook.machines import is_visible
-from tailhook.terminal import count_cells
+from tailhook.pictures.terminal import count_cells
 
 # The columns that are shown if none are chosen. A terminal that is too narrow for all of them lacks some of OPTIONAL.
 SHOWN: Mapping[str, tuple[str, ...]] = {

@@ -1,0 +1,1 @@
+"""One transcript: its records and messages, from a file, an open file or a URL, and while it grows."""
