@@ -113,7 +113,7 @@ def test_a_stop_behind_a_check_in_plain_words_loads_nothing_that_takes_lines_apa
 def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(project, host):
     begin_idle(project)
     _, loaded = loaded_by(project, "True", "--host", host)
-    theirs = {f"tailhook.hook.{name}" for name in ("hosts", f"hosts.{host}", "hosts.transcripts", "translated")}
+    theirs = {f"tailhook.{name}" for name in ("hosts", f"hosts.{host}", "hosts.reading", "hook.translated")}
     assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 

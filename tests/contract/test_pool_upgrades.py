@@ -49,7 +49,7 @@ def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
             shutil.copy(core, site / "new")
             (site / "new").rename(core)
         else:
-            (site / "hook" / "hosts" / "cursor.py").unlink()
+            (site / "hosts" / "cursor.py").unlink()
         ways = pool.ways("Stop")
         assert pool.hook(STOP, cwd=project).returncode == 2
         assert iteration(project) == before + 1
