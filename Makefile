@@ -4,7 +4,8 @@ PYTHON ?= python3
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print(5 * (os.cpu_count() or 1) // 2)')
 VENV := .venv
 BIN := $(VENV)/bin
-CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patterns/automaton.py $(wildcard src/tailhook/machines/*.py)
+CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patterns/automaton.py $(wildcard src/tailhook/machines/*.py) \
+    src/tailhook/fleet/typed_rows.py
 
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE

@@ -49,16 +49,16 @@ else:
     if sys.platform == "linux":
         link_args += ["-Wl,--gc-sections", "-Wl,-s", "-Wl,-z,norelro"]
 
-# The pattern sets of the core itself, compiled again when they change.
-TABLES = BUILD / "tables.h"
-subprocess.run([sys.executable, "ext/tables.py", TABLES], check=True)  # noqa: S603
+# The pattern sets of the core itself and the columns of a scan. The core is compiled again when they change.
+MADE = [BUILD / "tables.h", BUILD / "scan_columns.pxi"]
+subprocess.run([sys.executable, "ext/tables.py", BUILD], check=True)  # noqa: S603
 
 core = Extension(
     "tailhook._core",
     sources=["ext/_core.pyx"],
     include_dirs=["ext", str(BUILD)],
     depends=[
-        str(TABLES),
+        *map(str, MADE),
         *(str(path) for path in sorted(Path("ext").rglob("*")) if path.suffix in {".pyx", ".pxi", ".h"}),
     ],
     define_macros=macros,
@@ -137,6 +137,7 @@ setup(
     ext_modules=cythonize(
         [core],
         build_dir=str(BUILD),
+        include_path=[str(BUILD)],
         emit_linenums=COVERAGE,
         compiler_directives={
             "language_level": 3,

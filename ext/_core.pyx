@@ -54,7 +54,8 @@ include "arrow/batch.pxi"               # a batch of finished columns
 include "arrow/stream.pxi"              # batches one after the other
 
 include "scan/queue.pxi"                # finished batches between threads
-include "scan/fields.pxi"               # the columns of a scan's tables
+include "scan_columns.pxi"              # the columns of a scan's tables: made by ext/tables.py
+include "scan/fields.pxi"               # a row's values on their way into them
 include "scan/records.pxi"              # the rows of one record
 include "scan/tool_halves.pxi"          # those in the table of tools
 include "scan/responses.pxi"            # those that count

@@ -1,7 +1,9 @@
-"""Write tables.h, the C header with the pattern sets that are compiled into the core.
+"""Write what the core is made of beside ext/, into the folder of a build: setup.py runs this at every build.
 
-setup.py runs this at every build. Each set becomes a constant table, made by the same compiler as a user's own sets
-(src/tailhook/patterns/automaton.py). The patterns are defined by the machines, in src/tailhook/machines/.
+tables.h has the pattern sets that are compiled into the core. Each set becomes a constant table, made by the same
+compiler as a user's own sets (src/tailhook/patterns/automaton.py). The machines define the patterns, in
+src/tailhook/machines/.
+scan_columns.pxi has the columns of a scan's tables, which src/tailhook/fleet/typed_rows.py declares.
 """
 
 import importlib
@@ -103,13 +105,48 @@ def case_foldings():
     )
 
 
-def write(path):
-    """Write tables.h if its text changes. Otherwise its age stays, and nothing is compiled again."""
-    text = header()
+KINDS = {"Repeated": "NAME", "str": "TEXT", "int": "INT", "datetime": "TIME", "bool": "BOOL", "list[str]": "NAMES"}
+
+
+def column_kinds():
+    """Return the kind of each column by its number and name: as many columns of a name as it has kinds."""
+    rows = load("fleet.typed_rows")
+    declared = [
+        *(pair for row in (*rows.ROWS.values(), *rows.HALF_ROWS[:-1]) for pair in row.__annotations__.items()),
+        *(
+            (name, getattr(hint, "__forward_arg__", hint)[5:-1])
+            for name, hint in rows.SessionColumns.__annotations__.items()
+        ),
+    ]
+    found = {}
+    for name, hint in declared:
+        kind = KINDS[hint.removesuffix(" | None")]
+        is_other = found.get((f"SCAN_{name.upper()}", name), kind) != kind
+        found[f"SCAN_{name.upper()}_{kind}" if is_other else f"SCAN_{name.upper()}", name] = kind
+    return found
+
+
+def scan_columns():
+    """Return the text of scan_columns.pxi."""
+    kinds = column_kinds()
+    names = "".join(f"    {number}\n" for number, _ in kinds)
+    defined = "".join(
+        f'    scan_define(&items[{number}], ARROW_{kind}, b"{name}")\n' for (number, name), kind in kinds.items()
+    )
+    return (
+        "# Made by ext/tables.py of src/tailhook/fleet/typed_rows.py.\n\n"
+        f"cdef enum:\n{names}    SCAN_FIELDS\n\n\n"
+        f"cdef inline void scan_define_all(ArrowColumn* items) noexcept nogil:\n{defined}"
+    )
+
+
+def write(path, text):
+    """Write a file if its text changes. Otherwise its age stays, and nothing is compiled again."""
     if not path.exists() or path.read_text() != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]))
+    write(Path(sys.argv[1], "tables.h"), header())
+    write(Path(sys.argv[1], "scan_columns.pxi"), scan_columns())

@@ -1,88 +1,13 @@
-# The columns that the tables of a scan have, and a row's values on their way into them.
+# The values of a row on their way into the columns of a scan's tables.
 #
-# Gives: SCAN_* (columns), ScanColumns, scan_define_columns, scan_field_named, scan_cut_batch, scan_end_row;
-# scan_put_*, scan_is_name, scan_string_bytes; ScanText, scan_text_*.
-# Needs: the columns (arrow/columns.pxi), ScanQueue (scan/queue.pxi), RecSlice and its kin (transcript/fields.pxi),
-# json_unescape (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses (scan/responses.pxi),
-# array_grow (array.pxi).
+# Gives: SCAN_BATCH_*, ScanColumns, scan_define_columns, scan_field_named, scan_cut_batch, scan_end_row; scan_put_*,
+# scan_is_name, scan_string_bytes; ScanText, scan_text_*.
+# Needs: scan_define_all and SCAN_* (made by ext/tables.py of src/tailhook/fleet/typed_rows.py), the columns
+# (arrow/columns.pxi), ScanQueue (scan/queue.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
+# (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses (scan/responses.pxi), array_grow (array.pxi).
 #
 # All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
 # What is put into a column that is not asked for is not decoded.
-
-cdef enum:
-    SCAN_PATH
-    SCAN_OFFSET
-    SCAN_HOST
-    SCAN_HOST_VERSION
-    SCAN_SESSION_ID
-    SCAN_AGENT_ID
-    SCAN_PROJECT
-    SCAN_GIT_BRANCH
-    SCAN_UUID
-    SCAN_PARENT_UUID
-    SCAN_TYPE
-    SCAN_SUBTYPE
-    SCAN_ROLE
-    SCAN_TIMESTAMP
-    SCAN_MESSAGE_ID
-    SCAN_REQUEST_ID
-    SCAN_MODEL
-    SCAN_IS_PROMPT
-    SCAN_IS_SIDECHAIN
-    SCAN_IS_META
-    SCAN_IS_ERROR
-    SCAN_TOOLS
-    SCAN_TEXT_BYTES
-    SCAN_TEXT
-    # of a match:
-    SCAN_NAME
-    SCAN_START
-    SCAN_END
-    SCAN_LINE
-    SCAN_IN_CODE
-    SCAN_CONTEXT
-    # of an API response:
-    SCAN_INPUT_TOKENS
-    SCAN_OUTPUT_TOKENS
-    SCAN_CACHE_READ_TOKENS
-    SCAN_CACHE_CREATION_TOKENS
-    SCAN_CACHE_CREATION_1H_TOKENS  # those of them that stay for an hour: no table has this column
-    # in no table, either:
-    SCAN_SPEED
-    SCAN_INFERENCE_GEO
-    SCAN_ADVISOR                   # which response of an advisor it is, from 1; 0 for the agent's own
-    SCAN_COPIES                    # the ids that a repeated response may have in other threads, one a line
-    # of a tool use and its result:
-    SCAN_TOOL_USE_ID
-    SCAN_STARTED
-    SCAN_ENDED
-    SCAN_DURATION_MS
-    SCAN_INPUT
-    SCAN_FILE
-    SCAN_COMMAND
-    SCAN_IS_RESULT         # of one half, before both are joined
-    # of a session:
-    SCAN_PARENT
-    SCAN_MODELS
-    SCAN_FIRST_TIME
-    SCAN_LAST_TIME
-    SCAN_PROMPTS
-    SCAN_MESSAGES
-    SCAN_TOOL_CALLS
-    SCAN_ERRORS
-    SCAN_SUB_AGENTS
-    SCAN_BYTES
-    SCAN_BROKEN_LINES
-    # of a line, before the lines of a session are added up:
-    SCAN_LINE_BYTES
-    SCAN_HAS_RECORD
-    SCAN_IS_BROKEN
-    SCAN_HAS_OWN_WORDS
-    SCAN_TOOL_IDS
-    SCAN_UNNAMED_USES      # tool uses without an id
-    SCAN_PROGRESS_AGENTS   # of a progress record
-    SCAN_QUEUED            # what happened to a text that waits for the agent: see scan_put_queued
-    SCAN_FIELDS
 
 cdef enum:
     SCAN_MAX_NAME_BYTES = 4096   # of a name or an id; a longer one counts as missing
@@ -107,81 +32,16 @@ cdef struct ScanText:
     size_t capacity
 
 
-cdef void scan_define(ScanColumns* columns, int field, int kind, const char* name) noexcept nogil:
-    memset(&columns.items[field], 0, sizeof(ArrowColumn))
-    columns.items[field].kind = kind
-    columns.items[field].name = name
+cdef inline void scan_define(ArrowColumn* column, int kind, const char* name) noexcept nogil:
+    memset(column, 0, sizeof(ArrowColumn))
+    column.kind = kind
+    column.name = name
 
 
 cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
     """Make all columns empty, without freeing what they had: the caller has moved it. What is wanted stays."""
     columns.rows = 0
-    scan_define(columns, SCAN_PATH, ARROW_NAME, b"path")
-    scan_define(columns, SCAN_OFFSET, ARROW_INT, b"offset")
-    scan_define(columns, SCAN_HOST, ARROW_NAME, b"host")
-    scan_define(columns, SCAN_HOST_VERSION, ARROW_NAME, b"host_version")
-    scan_define(columns, SCAN_SESSION_ID, ARROW_NAME, b"session_id")
-    scan_define(columns, SCAN_AGENT_ID, ARROW_NAME, b"agent_id")
-    scan_define(columns, SCAN_PROJECT, ARROW_NAME, b"project")
-    scan_define(columns, SCAN_GIT_BRANCH, ARROW_NAME, b"git_branch")
-    scan_define(columns, SCAN_UUID, ARROW_TEXT, b"uuid")
-    scan_define(columns, SCAN_PARENT_UUID, ARROW_TEXT, b"parent_uuid")
-    scan_define(columns, SCAN_TYPE, ARROW_NAME, b"type")
-    scan_define(columns, SCAN_SUBTYPE, ARROW_NAME, b"subtype")
-    scan_define(columns, SCAN_ROLE, ARROW_NAME, b"role")
-    scan_define(columns, SCAN_TIMESTAMP, ARROW_TIME, b"timestamp")
-    scan_define(columns, SCAN_MESSAGE_ID, ARROW_TEXT, b"message_id")
-    scan_define(columns, SCAN_REQUEST_ID, ARROW_TEXT, b"request_id")
-    scan_define(columns, SCAN_MODEL, ARROW_NAME, b"model")
-    scan_define(columns, SCAN_IS_PROMPT, ARROW_BOOL, b"is_prompt")
-    scan_define(columns, SCAN_IS_SIDECHAIN, ARROW_BOOL, b"is_sidechain")
-    scan_define(columns, SCAN_IS_META, ARROW_BOOL, b"is_meta")
-    scan_define(columns, SCAN_IS_ERROR, ARROW_BOOL, b"is_error")
-    scan_define(columns, SCAN_TOOLS, ARROW_NAMES, b"tools")
-    scan_define(columns, SCAN_TEXT_BYTES, ARROW_INT, b"text_bytes")
-    scan_define(columns, SCAN_TEXT, ARROW_TEXT, b"text")
-    scan_define(columns, SCAN_NAME, ARROW_NAME, b"name")
-    scan_define(columns, SCAN_START, ARROW_INT, b"start")
-    scan_define(columns, SCAN_END, ARROW_INT, b"end")
-    scan_define(columns, SCAN_LINE, ARROW_INT, b"line")
-    scan_define(columns, SCAN_IN_CODE, ARROW_BOOL, b"in_code")
-    scan_define(columns, SCAN_CONTEXT, ARROW_TEXT, b"context")
-    scan_define(columns, SCAN_INPUT_TOKENS, ARROW_INT, b"input_tokens")
-    scan_define(columns, SCAN_OUTPUT_TOKENS, ARROW_INT, b"output_tokens")
-    scan_define(columns, SCAN_CACHE_READ_TOKENS, ARROW_INT, b"cache_read_tokens")
-    scan_define(columns, SCAN_CACHE_CREATION_TOKENS, ARROW_INT, b"cache_creation_tokens")
-    scan_define(columns, SCAN_CACHE_CREATION_1H_TOKENS, ARROW_INT, b"cache_creation_1h_tokens")
-    scan_define(columns, SCAN_SPEED, ARROW_NAME, b"speed")
-    scan_define(columns, SCAN_INFERENCE_GEO, ARROW_NAME, b"inference_geo")
-    scan_define(columns, SCAN_ADVISOR, ARROW_INT, b"advisor")
-    scan_define(columns, SCAN_COPIES, ARROW_TEXT, b"copies")
-    scan_define(columns, SCAN_TOOL_USE_ID, ARROW_TEXT, b"tool_use_id")
-    scan_define(columns, SCAN_STARTED, ARROW_TIME, b"started")
-    scan_define(columns, SCAN_ENDED, ARROW_TIME, b"ended")
-    scan_define(columns, SCAN_DURATION_MS, ARROW_INT, b"duration_ms")
-    scan_define(columns, SCAN_INPUT, ARROW_TEXT, b"input")
-    scan_define(columns, SCAN_FILE, ARROW_TEXT, b"file")
-    scan_define(columns, SCAN_COMMAND, ARROW_TEXT, b"command")
-    scan_define(columns, SCAN_IS_RESULT, ARROW_BOOL, b"is_result")
-    scan_define(columns, SCAN_PARENT, ARROW_TEXT, b"parent")
-    scan_define(columns, SCAN_MODELS, ARROW_NAMES, b"models")
-    scan_define(columns, SCAN_FIRST_TIME, ARROW_TIME, b"start")
-    scan_define(columns, SCAN_LAST_TIME, ARROW_TIME, b"end")
-    scan_define(columns, SCAN_PROMPTS, ARROW_INT, b"prompts")
-    scan_define(columns, SCAN_MESSAGES, ARROW_INT, b"messages")
-    scan_define(columns, SCAN_TOOL_CALLS, ARROW_INT, b"tool_calls")
-    scan_define(columns, SCAN_ERRORS, ARROW_INT, b"errors")
-    scan_define(columns, SCAN_SUB_AGENTS, ARROW_INT, b"sub_agents")
-    scan_define(columns, SCAN_BYTES, ARROW_INT, b"bytes")
-    scan_define(columns, SCAN_BROKEN_LINES, ARROW_INT, b"broken_lines")
-    scan_define(columns, SCAN_LINE_BYTES, ARROW_INT, b"line_bytes")
-    scan_define(columns, SCAN_HAS_RECORD, ARROW_BOOL, b"has_record")
-    scan_define(columns, SCAN_IS_BROKEN, ARROW_BOOL, b"is_broken")
-    scan_define(columns, SCAN_HAS_OWN_WORDS, ARROW_BOOL, b"has_own_words")
-    scan_define(columns, SCAN_TOOL_IDS, ARROW_NAMES, b"tool_ids")
-    scan_define(columns, SCAN_UNNAMED_USES, ARROW_INT, b"unnamed_uses")
-    scan_define(columns, SCAN_PROGRESS_AGENTS, ARROW_NAMES, b"progress_agents")
-    scan_define(columns, SCAN_QUEUED, ARROW_TEXT, b"queued")
+    scan_define_all(columns.items)
 
 
 cdef int scan_field_named(str name, bint of_sessions) except -1:
@@ -307,10 +167,6 @@ cdef int64_t scan_string_bytes(Cursor start, Cursor end) noexcept nogil:
 
 
 # ---- values --------------------------------------------------------------------
-
-cdef inline int scan_put_null(ScanColumns* columns, int field) noexcept nogil:
-    return arrow_add_null(&columns.items[field]) if columns.wanted[field] else 0
-
 
 cdef inline int scan_put_int(ScanColumns* columns, int field, int64_t value) noexcept nogil:
     return arrow_add_int(&columns.items[field], value) if columns.wanted[field] else 0

@@ -100,9 +100,15 @@ cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanTe
 
 
 cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory."""
+    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory.
+
+    value: without a start if there is none; then nothing is put.
+    """
     cdef Cursor start = value.start
-    cdef Cursor stop = utf8_stop(start, value.end)
+    cdef Cursor stop
+    if start == NULL or not columns.wanted[field]:
+        return 0
+    stop = utf8_stop(start, value.end)
     if stop == value.end:
         return arrow_add_text(&columns.items[field], start, value.end - start)
     scratch.size = 0
@@ -119,6 +125,16 @@ cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanTex
         stop = utf8_stop(start, value.end)
 
 
+cdef int scan_end_half(ScanColumns* columns) noexcept nogil:
+    """Count a half that was put into the columns. Those that belong to the other half are null."""
+    cdef size_t i
+    for i in range(columns.count):
+        if columns.items[columns.order[i]].length == columns.rows:
+            if arrow_add_null(&columns.items[columns.order[i]]) < 0:
+                return -1
+    return scan_end_row(columns)
+
+
 cdef int scan_put_use(
     ScanColumns* columns, RecFields* fields, RecToolBlock* use, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
@@ -131,20 +147,13 @@ cdef int scan_put_use(
         or scan_put_name(columns, SCAN_TOOL_USE_ID, &use.id, scratch) < 0
         or scan_put_name(columns, SCAN_NAME, &use.name, scratch) < 0
         or scan_put_time(columns, SCAN_STARTED, &fields.top[FIELD_TIMESTAMP]) < 0
-        or scan_put_null(columns, SCAN_ENDED) < 0
-        or scan_put_null(columns, SCAN_IS_ERROR) < 0
         or scan_put_file(columns, use, scratch) < 0
         or scan_put_words(columns, SCAN_COMMAND, &command, scratch) < 0
+        or scan_put_json(columns, SCAN_INPUT, &use.input, scratch) < 0
         or scan_put_bool(columns, SCAN_IS_RESULT, False) < 0
     ):
         return -1
-    if columns.wanted[SCAN_INPUT]:
-        if use.input.start == NULL:
-            if scan_put_null(columns, SCAN_INPUT) < 0:
-                return -1
-        elif scan_put_json(columns, SCAN_INPUT, &use.input, scratch) < 0:
-            return -1
-    return scan_end_row(columns)
+    return scan_end_half(columns)
 
 
 cdef int scan_put_result(
@@ -158,17 +167,12 @@ cdef int scan_put_result(
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
         or scan_put_name(columns, SCAN_TOOL_USE_ID, &result.use_id, scratch) < 0
-        or scan_put_null(columns, SCAN_NAME) < 0
-        or scan_put_null(columns, SCAN_STARTED) < 0
         or scan_put_time(columns, SCAN_ENDED, ended) < 0
         or scan_put_bool(columns, SCAN_IS_ERROR, rec_value_is_true(&result.is_error)) < 0
-        or scan_put_null(columns, SCAN_FILE) < 0
-        or scan_put_null(columns, SCAN_COMMAND) < 0
-        or scan_put_null(columns, SCAN_INPUT) < 0
         or scan_put_bool(columns, SCAN_IS_RESULT, True) < 0
     ):
         return -1
-    return scan_end_row(columns)
+    return scan_end_half(columns)
 
 
 cdef int scan_put_tool_halves(

@@ -10,7 +10,7 @@ from itertools import repeat
 from tailhook._core import ArrowBatch
 from tailhook.cli.local_time import in_zone
 from tailhook.cli.prices import ONE, PriceList, Tokens
-from tailhook.fleet.columns import CACHE_HOUR_COLUMN, PRICE_COLUMNS, TOKEN_COLUMNS
+from tailhook.fleet.columns import PRICE_COLUMNS, TOKEN_COLUMNS
 
 SumKey = tuple[str | None, str | None, int, Decimal]  # of responses that share a group and a price: see `sums_of`
 HOUR_CHARS = len("2026-11-22T09")
@@ -152,8 +152,8 @@ def sums_of(
             [count or 0 for count in columns[name]] if None in columns[name] else columns[name]
             for name in TOKEN_COLUMNS
         ]
-        if CACHE_HOUR_COLUMN in columns:
-            pairs = zip(columns[CACHE_HOUR_COLUMN], counts[-1], strict=True)
+        if PRICE_COLUMNS[0] in columns:
+            pairs = zip(columns[PRICE_COLUMNS[0]], counts[-1], strict=True)
             counts.append([min(for_an_hour or 0, written) for for_an_hour, written in pairs])
         models = columns["model"]
         keys: Iterable[SumKey] = zip(names, models, repeat(0), repeat(ONE))

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
+from itertools import islice
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
-from tailhook.fleet.columns import PRICE_COLUMNS, TABLE_COLUMNS
 from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
     TOOL_HALF,
     ResponseTokens,
     SessionLines,
-    SessionRow,
     SessionTotals,
-    ToolHalf,
-    UsageRow,
+    half_columns,
     join_tools,
+    make_tool_half,
     session_rows,
     tool_row,
-    usage_half,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tailhook.fleet.typed_rows import ToolHalf
 
 BATCH_ROWS = 1 << 16
 JOINED_BATCH_ROWS = 1 << 13  # of rows that are Python objects until then, of up to 1 KB each
@@ -82,22 +84,11 @@ def answer_question(
     if table == "usage" and conditions == Conditions():
         yield from count_usage(read, columns).rows(tuple(columns))
         return
-    known = UsageRow._fields if table == "usage" else TABLE_COLUMNS[table]
-    places = [known.index(name) for name in columns]
-    chosen: list[tuple[Any, ...]] = []
-    rows: Iterator[tuple[Any, ...]]
     if table == "tools":
-        rows = tool_rows(conditions, read, is_sorted)
-    elif table == "usage":
-        rows = chosen_usage_rows(conditions, read, columns)
+        rows = tool_rows(conditions, read, columns, is_sorted)
     else:
-        rows = chosen_session_rows(conditions, read)
-    for row in rows:
-        chosen.append(tuple(row[place] for place in places))
-        if len(chosen) == JOINED_BATCH_ROWS:
-            yield make_batch(table, tuple(columns), chosen)
-            chosen = []
-    if chosen:
+        rows = (usage_rows if table == "usage" else chosen_session_rows)(conditions, read, columns)
+    while chosen := list(islice(rows, JOINED_BATCH_ROWS)):
         yield make_batch(table, tuple(columns), chosen)
 
 
@@ -109,24 +100,17 @@ def values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
 
 def count_usage(read: Read, columns: Iterable[str] = ()) -> ResponseCounter:
     """Return every response of all files, counted once.  columns: of the rows that are wanted."""
-    counter = ResponseCounter(usage_half(columns))
+    counter = ResponseCounter(half_columns("usage", columns))
     for batch in read("usage"):
         counter.add(batch)
     return counter
 
 
-def usage_rows(read: Read, columns: Iterable[str]) -> Iterator[UsageRow]:
-    """Yield a row for each response of all files, sorted by time, session and ids.  columns: those that are wanted."""
-    names = (*TABLE_COLUMNS["usage"], *(PRICE_COLUMNS if set(PRICE_COLUMNS) & set(columns) else ()))
-    for row in values(count_usage(read, columns).rows(names)):
-        yield UsageRow(*row)
-
-
-def chosen_usage_rows(conditions: Conditions, read: Read, columns: Iterable[str]) -> Iterator[UsageRow]:
-    """Yield the rows of the table usage.  columns: those that are wanted."""
-    for row in usage_rows(read, columns):
-        if conditions.hold(row.session_id, row.project, row.timestamp):
-            yield row
+def usage_rows(conditions: Conditions, read: Read, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of the table usage, sorted by time, session and ids."""
+    for row in values(count_usage(read, columns).rows((*columns, "session_id", "project", "timestamp"))):
+        if conditions.hold(*row[len(columns) :]):
+            yield row[: len(columns)]
 
 
 def tool_halves(batches: Iterable[ArrowBatch]) -> Iterator[ToolHalf]:
@@ -134,20 +118,20 @@ def tool_halves(batches: Iterable[ArrowBatch]) -> Iterator[ToolHalf]:
     for batch in batches:
         columns = dict(zip(batch.names, batch.columns(), strict=True))
         missing = [None] * len(batch)
-        yield from map(ToolHalf._make, zip(*(columns.get(name, missing) for name in TOOL_HALF), strict=True))
+        yield from map(make_tool_half, zip(*(columns.get(name, missing) for name in TOOL_HALF), strict=True))
 
 
-def tool_rows(conditions: Conditions, read: Read, is_sorted: bool) -> Iterator[tuple[Any, ...]]:
+def tool_rows(conditions: Conditions, read: Read, columns: Sequence[str], is_sorted: bool) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table tools, sorted by path and offset."""
     halves: Iterable[ToolHalf] = tool_halves(read("tools"))
     if not is_sorted:
         halves = sorted(halves, key=attrgetter("path", "offset"))
     for use in join_tools(halves):
         if conditions.hold(use.session_id, use.project, use.started):
-            yield tool_row(use)
+            yield tool_row(use, columns)
 
 
-def chosen_session_rows(conditions: Conditions, read: Read) -> Iterator[SessionRow]:
+def chosen_session_rows(conditions: Conditions, read: Read, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of the table sessions, sorted by session."""
     totals: dict[str, SessionTotals] = {}
     for batch in read("sessions"):
@@ -156,4 +140,4 @@ def chosen_session_rows(conditions: Conditions, read: Read) -> Iterator[SessionR
     batches = count_usage(read).rows(ResponseTokens._fields)
     for row in session_rows(totals, map(ResponseTokens._make, values(batches))):
         if conditions.hold_at_any_time(row.session_id, row.project) and conditions.is_in_time(row.start, row.end):
-            yield row
+            yield tuple([getattr(row, name) for name in columns])

@@ -23,9 +23,8 @@ from tailhook.fleet.answer import answer_question, count_usage
 from tailhook.fleet.local import scan_task
 from tailhook.fleet.output import from_pyarrow, import_pyarrow
 from tailhook.fleet.plan import FileRange, ScanProblem, SourceFile, make_tasks
-from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
-from tailhook.fleet.reduce import USAGE_HALF
+from tailhook.fleet.reduce import HALVES, USAGE_HALF
 
 if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan

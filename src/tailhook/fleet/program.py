@@ -9,31 +9,13 @@ from typing import Any, NamedTuple
 
 from tailhook._core import ScanProgram
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.reduce import LARGE_TOOL_COLUMNS, SESSION_LINE, TOOL_HALF, USAGE_HALF, usage_half
+from tailhook.fleet.reduce import HALVES, half_columns
 from tailhook.hosts import NAMES, find_host
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 from tailhook.patterns.automaton import compile_table
 from tailhook.transcripts.records import EPOCH
 
-
-class HalfTable(NamedTuple):
-    """What ranges give for a table whose rows are joined from halves.
-
-    columns: of a half.
-    marks: texts; every line with a half contains one of them, and for usage every line with tokens. () if any line may
-        have one.
-    """
-
-    columns: tuple[str, ...]
-    marks: tuple[str, ...]
-
-
-HALVES: Mapping[str, HalfTable] = {
-    "tools": HalfTable(TOOL_HALF, ("tool_use", "tool_result")),
-    "usage": HalfTable(USAGE_HALF, ('usage"', 'okens"')),
-    "sessions": HalfTable(SESSION_LINE, ()),
-}
 # Pairs of a host and a type or subtype: of records that tailhook knows, and of those whose tokens are not its own.
 KNOWN_TYPES = tuple((name, kind) for name in NAMES for kind in find_host(name).RECORD_TYPES)
 KNOWN_TOKENS = tuple((name, kind) for name in NAMES for kind in find_host(name).TOKENS_ELSEWHERE)
@@ -92,15 +74,6 @@ def signal_search() -> Search:
 def category_search() -> Search:
     """Return the search for the primary keywords of the memory machine's categories, profile "seed"."""
     return Search({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
-
-
-def half_columns(table: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of the halves of rows.  columns: of the rows."""
-    if table == "usage":
-        return usage_half(columns)
-    return tuple(
-        name for name in HALVES[table].columns if table != "tools" or name not in LARGE_TOOL_COLUMNS or name in columns
-    )
 
 
 def make_program(

@@ -10,6 +10,7 @@ from tailhook._core import ArrowBatch, ScanProgram
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
 from tailhook.fleet.redact import needed_columns, redacted
+from tailhook.fleet.reduce import HALVES, half_columns
 
 
 class Question(NamedTuple):
@@ -35,7 +36,9 @@ class Question(NamedTuple):
     def programs(self) -> dict[str, ScanProgram]:
         """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
         return {
-            name: programs.make_program(name, self.read_columns(), self.tables, self.conditions, **self.options)
+            name: programs.make_program(
+                name, self.read_columns() if name == self.table else (), self.tables, self.conditions, **self.options
+            )
             for name in (self.table, *(["usage"] if self.table == "sessions" else []))
         }
 
@@ -45,7 +48,7 @@ class Question(NamedTuple):
 
     def task_columns(self, table: str) -> tuple[str, ...]:
         """Return the columns of what tasks give for a table after `masked`: of its rows, or of their halves."""
-        return programs.half_columns(table, self.columns) if table in programs.HALVES else self.columns
+        return half_columns(table, self.columns if table == self.table else ()) if table in HALVES else self.columns
 
     def masked(self, table: str, batches: Iterable[ArrowBatch], columns: tuple[str, ...]) -> Iterable[ArrowBatch]:
         """Return batches of a table without secrets, if the question asks for that.

@@ -7,51 +7,63 @@ The rows do not depend on the order in which tasks end: records are ordered by t
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, compress, groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from tailhook.fleet.columns import PRICE_COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS, TOKEN_COLUMNS
+from tailhook.fleet.typed_rows import RowOfSessions, SessionColumns, ToolHalf, UsageHalf, columns_of, row_type
 
 NEVER = datetime.min.replace(tzinfo=UTC)  # stands for a missing time, which comes before all others
 NONE = (NEVER, 0, "")
 MAX_INT64 = (1 << 63) - 1  # of a column of whole numbers
 Place = tuple[datetime, str, int]  # of a record: its time, path and offset
+ORIGIN = ("path", "offset", "session_id", "agent_id", "project")  # of each half: whose record it is
 USAGE_HALF = (
-    *("path", "offset", "session_id", "agent_id", "project", "host", "model", "timestamp"),
-    *("message_id", "request_id", "uuid", "advisor", "copies"),
-    *("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens"),
+    *(*ORIGIN, "host", "model", "timestamp", "message_id", "request_id", "uuid", "advisor", "copies"),
+    *TOKEN_COLUMNS,
 )
-LARGE_TOOL_COLUMNS = ("input", "file", "command")  # of TOOL_HALF, which are read only if they are asked for
+SESSION_LINE = SessionColumns._fields
+# The columns of a row of tools that its halves do not have.
+TOOL_MADE: Mapping[str, Callable[[ToolHalf], Any]] = {"duration_ms": lambda use: duration_ms(use.started, use.ended)}
+TOOL_HALF = tuple(
+    name for name in dict.fromkeys((*ORIGIN, *TABLE_COLUMNS["tools"], "is_result")) if name not in TOOL_MADE
+)
+make_tool_half: Callable[[Iterable[Any]], ToolHalf] = row_type(TOOL_HALF)._make
+make_session_row: Callable[..., RowOfSessions] = row_type(TABLE_COLUMNS["sessions"])
 
 
-def usage_half(columns: Iterable[str]) -> tuple[str, ...]:
-    """Return the columns of a half of a response.  columns: of the rows."""
-    return (*USAGE_HALF, *PRICE_COLUMNS) if set(PRICE_COLUMNS) & set(columns) else USAGE_HALF
+class HalfTable(NamedTuple):
+    """What ranges give for a table whose rows are joined from halves.
+
+    columns: that a half can have.
+    always: those that every half has. The others are read only if they are asked for.
+    marks: texts; every line with a half contains one of them, and for usage every line with tokens. () if any line may
+        have one.
+    """
+
+    columns: Sequence[str]
+    always: Sequence[str]
+    marks: tuple[str, ...]
 
 
-class ToolHalf(NamedTuple):
-    """A tool's use or its result. Columns that were not read are None."""
-
-    path: str
-    offset: int
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    tool_use_id: str | None
-    name: str | None
-    started: datetime | None
-    ended: datetime | None
-    is_error: bool | None
-    input: str | None
-    file: str | None
-    command: str | None
-    is_result: bool
+HALVES: Mapping[str, HalfTable] = {
+    "tools": HalfTable(
+        TOOL_HALF,
+        (*ORIGIN, "tool_use_id", "name", "started", "ended", "is_error", "is_result"),
+        ("tool_use", "tool_result"),
+    ),
+    "usage": HalfTable(tuple(dict.fromkeys((*USAGE_HALF, *columns_of(UsageHalf)))), USAGE_HALF, ('usage"', 'okens"')),
+    "sessions": HalfTable(SESSION_LINE, SESSION_LINE, ()),
+}
 
 
-TOOL_HALF = ToolHalf._fields
+def half_columns(table: str, asked: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns of the halves of a table.  asked: the columns of its rows."""
+    wanted = {*HALVES[table].always, *asked}
+    return tuple(name for name in HALVES[table].columns if name in wanted)
 
 
 def join_tools(halves: Iterable[ToolHalf]) -> Iterator[ToolHalf]:
@@ -91,64 +103,18 @@ def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
     return (ended - started) // timedelta(milliseconds=1)
 
 
-class UsageRow(NamedTuple):
-    """A row of the table usage: a response, counted once, and PRICE_COLUMNS, which are None if they were not read."""
-
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    host: str
-    model: str | None
-    timestamp: datetime | None
-    message_id: str | None
-    request_id: str | None
-    input_tokens: int | None
-    output_tokens: int | None
-    cache_read_tokens: int | None
-    cache_creation_tokens: int | None
-    cache_creation_1h_tokens: int | None = None
-    speed: str | None = None
-    inference_geo: str | None = None
-
-
-def tool_row(use: ToolHalf) -> tuple[Any, ...]:
-    """Return the columns of the table tools."""
-    return (
-        *(use.path, use.offset, use.session_id, use.agent_id, use.tool_use_id, use.name, use.started, use.ended),
-        *(duration_ms(use.started, use.ended), use.is_error, use.input, use.file, use.command),
-    )
+def tool_row(use: ToolHalf, columns: Iterable[str]) -> tuple[Any, ...]:
+    """Return a row of the table tools."""
+    return tuple([TOOL_MADE[name](use) if name in TOOL_MADE else getattr(use, name) for name in columns])
 
 
 # ---- sessions ------------------------------------------------------------------
 
 
-class SessionLines(NamedTuple):
-    """What a session gets from lines that follow each other in a file: a list for each column."""
+class SessionLines(SessionColumns):
+    """What a session gets from lines that follow each other in a file, in parts."""
 
-    path: list[str]
-    offset: list[int]
-    host: list[str]
-    host_version: list[str | None]
-    session_id: list[str]
-    agent_id: list[str | None]
-    project: list[str | None]
-    git_branch: list[str | None]
-    uuid: list[str | None]
-    timestamp: list[datetime | None]
-    message_id: list[str | None]
-    request_id: list[str | None]
-    is_prompt: list[bool]
-    is_sidechain: list[bool]
-    is_error: list[bool]
-    parent: list[str | None]
-    line_bytes: list[int]
-    has_record: list[bool]
-    is_broken: list[bool]
-    has_own_words: list[bool]
-    tool_ids: list[list[str]]
-    unnamed_uses: list[int]
-    progress_agents: list[list[str]]
-    queued: list[str | None]  # a text, a newline, and what the line does to the queue in which it waits: see QueueStep
+    __slots__ = ()
 
     def cut(self, start: int, end: int) -> SessionLines:
         """Return the lines from `start` up to `end`, without it."""
@@ -171,34 +137,7 @@ class SessionLines(NamedTuple):
             start = end
 
 
-SESSION_LINE = SessionLines._fields
 NO_LINES = SessionLines._make([] for _ in SESSION_LINE)
-
-
-class SessionRow(NamedTuple):
-    """A row of the table sessions."""
-
-    host: str
-    session_id: str
-    parent: str | None
-    path: str
-    project: str | None
-    git_branch: str | None
-    models: list[str]
-    host_version: str | None
-    start: datetime | None
-    end: datetime | None
-    prompts: int
-    messages: int
-    tool_calls: int
-    input_tokens: int
-    output_tokens: int
-    cache_read_tokens: int
-    cache_creation_tokens: int
-    errors: int
-    sub_agents: int
-    bytes: int
-    broken_lines: int
 
 
 class QueueStep(NamedTuple):
@@ -384,7 +323,7 @@ class SessionUse:
         self.cache_creation_tokens += response.cache_creation_tokens or 0
 
 
-def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseTokens]) -> Iterator[SessionRow]:
+def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseTokens]) -> Iterator[RowOfSessions]:
     """Yield the rows of the table sessions, sorted by session.
 
     totals: by session.  responses: those of all sessions, each once.
@@ -399,7 +338,7 @@ def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseT
         first = {name: value for name, (_, value) in total.first.items()}
         last = {name: value for name, (_, value) in total.last.items()}
         start, end = total.times or (None, None)
-        yield SessionRow(
+        yield make_session_row(
             host=first.get("host") or (total.host or ("", ""))[1],
             session_id=session_id,
             parent=first.get("parent"),

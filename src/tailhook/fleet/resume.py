@@ -37,8 +37,8 @@ from tailhook.fleet.plan import (
     problem_of,
     tail_digest,
 )
-from tailhook.fleet.program import HALVES
 from tailhook.fleet.question import Question
+from tailhook.fleet.reduce import HALVES
 from tailhook.transcripts.host_records import name_of_host, recognize
 from tailhook.transcripts.urls import fetch_range, open_store, split_url
 

@@ -8,9 +8,8 @@ import reprlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from functools import cache
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
@@ -22,6 +21,7 @@ from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
 from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
 from tailhook.fleet.report import ScanReport, ScanRun, Watch
+from tailhook.fleet.typed_rows import row_type
 from tailhook.patterns.sets import PatternSet, by_name
 from tailhook.transcripts.arguments import check_booleans, check_path, check_strings, check_whole_number
 
@@ -399,25 +399,6 @@ def project_folder(project: str | os.PathLike[str]) -> str:
     if not OTHER_SYSTEM.match(name):
         name = os.path.abspath(Path(name).expanduser())  # noqa: PTH100 - no links
     return name.rstrip("/\\") or "/"
-
-
-@cache
-def row_type(columns: tuple[str, ...]) -> Any:
-    """Return a class of named tuples with these columns. Its rows can be pickled."""
-    make_class: Any = NamedTuple
-    row_class = make_class("Row", [(name, Any) for name in columns])
-    row_class.__reduce__ = reduce_row
-    return row_class
-
-
-def reduce_row(row: Any) -> tuple[Any, ...]:
-    """Return what pickles a row: its class has no name that another process could find it by."""
-    return make_row, (row._fields, tuple(row))
-
-
-def make_row(columns: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """Return a row that was pickled."""
-    return row_type(columns)._make(values)
 
 
 def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Iterator[Any]:

@@ -1,13 +1,16 @@
-"""What the rows of each table hold, for type checkers. Nothing imports this while it runs: see `row_type`.
+"""The columns of a scan, declared once: their tables, order and types.
 
-A row has only the columns that were asked for. `text` and `input` are not among those that a question has by default.
+Type checkers read these classes as they are; `TABLE_COLUMNS` (columns.py) has their names; and ext/tables.py makes the
+core's columns of them when the core is built. A row has only the columns that were asked for: see `row_type`. `text`
+and `input` are not among those that a question has by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypedDict
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias, TypedDict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +20,11 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Patterns
 
 
+Repeated: TypeAlias = str  # a text of few different values, which Arrow keeps in a dictionary
+
+
 class TableRow(tuple[Any, ...]):
-    """A named tuple."""
+    """A named tuple, as `row_type` makes it."""
 
     _fields: tuple[str, ...]
 
@@ -28,15 +34,15 @@ class TableRow(tuple[Any, ...]):
 class RowOfMatches(TableRow):
     """A row of matches."""
 
-    path: str
+    path: Repeated
     offset: int
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    role: str | None
+    session_id: Repeated
+    agent_id: Repeated | None
+    project: Repeated | None
+    role: Repeated | None
     timestamp: datetime | None
     message_id: str | None
-    name: str
+    name: Repeated
     start: int
     end: int
     line: int
@@ -47,23 +53,23 @@ class RowOfMatches(TableRow):
 class RowOfRecords(TableRow):
     """A row of records."""
 
-    path: str
+    path: Repeated
     offset: int
-    host: str
-    host_version: str | None
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    git_branch: str | None
+    host: Repeated
+    host_version: Repeated | None
+    session_id: Repeated
+    agent_id: Repeated | None
+    project: Repeated | None
+    git_branch: Repeated | None
     uuid: str | None
     parent_uuid: str | None
-    type: str | None
-    subtype: str | None
-    role: str | None
+    type: Repeated | None
+    subtype: Repeated | None
+    role: Repeated | None
     timestamp: datetime | None
     message_id: str | None
     request_id: str | None
-    model: str | None
+    model: Repeated | None
     is_prompt: bool
     is_sidechain: bool
     is_meta: bool
@@ -76,12 +82,12 @@ class RowOfRecords(TableRow):
 class RowOfTools(TableRow):
     """A row of tools."""
 
-    path: str
+    path: Repeated
     offset: int
-    session_id: str
-    agent_id: str | None
+    session_id: Repeated
+    agent_id: Repeated | None
     tool_use_id: str | None
-    name: str | None
+    name: Repeated | None
     started: datetime | None
     ended: datetime | None
     duration_ms: int | None
@@ -94,11 +100,11 @@ class RowOfTools(TableRow):
 class RowOfUsage(TableRow):
     """A row of usage."""
 
-    session_id: str
-    agent_id: str | None
-    project: str | None
-    host: str
-    model: str | None
+    session_id: Repeated
+    agent_id: Repeated | None
+    project: Repeated | None
+    host: Repeated
+    model: Repeated | None
     timestamp: datetime | None
     message_id: str | None
     request_id: str | None
@@ -111,14 +117,14 @@ class RowOfUsage(TableRow):
 class RowOfSessions(TableRow):
     """A row of sessions."""
 
-    host: str
-    session_id: str
+    host: Repeated
+    session_id: Repeated
     parent: str | None
-    path: str
-    project: str | None
-    git_branch: str | None
+    path: Repeated
+    project: Repeated | None
+    git_branch: Repeated | None
     models: list[str]
-    host_version: str | None
+    host_version: Repeated | None
     start: datetime | None
     end: datetime | None
     prompts: int
@@ -134,6 +140,101 @@ class RowOfSessions(TableRow):
     broken_lines: int
 
 
+class ToolHalf(RowOfTools):
+    """A tool's use or its result, before both are joined. Columns that were not read are None."""
+
+    project: Repeated | None
+    is_result: bool
+
+    def _replace(self, *, ended: datetime | None, is_error: bool | None) -> ToolHalf: ...  # type: ignore[empty-body]
+
+
+class UsageHalf(RowOfUsage):
+    """A record of a response, before all of its records are joined.
+
+    cache_creation_1h_tokens: those of the tokens written to a cache that stay there for an hour.
+    speed: the mode in which the model answered, "fast" or "standard".
+    inference_geo: where it ran.
+    advisor: which response of an advisor it is, from 1; 0 for the agent's own.
+    copies: the ids that a repeated response may have in other threads, one a line.
+    """
+
+    path: Repeated
+    offset: int
+    uuid: str | None
+    cache_creation_1h_tokens: int | None
+    speed: Repeated | None
+    inference_geo: Repeated | None
+    advisor: int
+    copies: str | None
+
+
+class SessionColumns(NamedTuple):
+    """What a session gets from lines that follow each other in a file: a list for each column.
+
+    queued: a text, a newline, and what the line does to the queue in which it waits: see QueueStep (reduce.py).
+    """
+
+    path: list[Repeated]
+    offset: list[int]
+    host: list[Repeated]
+    host_version: list[Repeated | None]
+    session_id: list[Repeated]
+    agent_id: list[Repeated | None]
+    project: list[Repeated | None]
+    git_branch: list[Repeated | None]
+    uuid: list[str | None]
+    timestamp: list[datetime | None]
+    message_id: list[str | None]
+    request_id: list[str | None]
+    is_prompt: list[bool]
+    is_sidechain: list[bool]
+    is_error: list[bool]
+    parent: list[str | None]
+    line_bytes: list[int]
+    has_record: list[bool]
+    is_broken: list[bool]
+    has_own_words: list[bool]
+    tool_ids: list[list[str]]
+    unnamed_uses: list[int]
+    progress_agents: list[list[str]]
+    queued: list[str | None]
+
+
+ROWS = {
+    "matches": RowOfMatches,
+    "records": RowOfRecords,
+    "tools": RowOfTools,
+    "usage": RowOfUsage,
+    "sessions": RowOfSessions,
+}
+HALF_ROWS = (ToolHalf, UsageHalf, SessionColumns)  # what ranges of files give, from which rows are joined
+
+
+def columns_of(row: type[tuple[Any, ...]]) -> tuple[str, ...]:
+    """Return the columns that a class of rows declares itself, in their order."""
+    return tuple(row.__annotations__)
+
+
+@cache
+def row_type(columns: tuple[str, ...]) -> Any:
+    """Return a class of named tuples with these columns. Its rows can be pickled."""
+    make_class: Any = NamedTuple
+    row_class = make_class("Row", [(name, Any) for name in columns])
+    row_class.__reduce__ = reduce_row
+    return row_class
+
+
+def reduce_row(row: Any) -> tuple[Any, ...]:
+    """Return what pickles a row: its class has no name that another process could find it by."""
+    return make_row, (row._fields, tuple(row))
+
+
+def make_row(columns: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """Return a row that was pickled."""
+    return row_type(columns)._make(values)
+
+
 class ScanOptions(TypedDict, total=False):
     """What `tailhook.scan` takes by name."""
 
@@ -143,7 +244,7 @@ class ScanOptions(TypedDict, total=False):
     roles: Iterable[str] | None
     since: datetime | None
     until: datetime | None
-    project: str | os.PathLike[str] | None
+    project: Repeated | os.PathLike[str] | None
     sessions: Iterable[str] | None
     columns: Sequence[str] | None
     in_code: bool | None
