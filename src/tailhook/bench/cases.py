@@ -1,4 +1,4 @@
-"""What is measured: the cases of every machine, and the projects in which their hooks run."""
+"""The measured cases of every machine, and the projects in which their hooks run."""
 
 import json
 import os
@@ -26,7 +26,7 @@ class WrongDecisionError(TailhookError):
     """A hook did not decide as its case expects."""
 
 
-# What Claude Code (2.1.329) sends with an event beside the fields of all events.
+# Fields that Claude Code (2.1.329) sends with an event, beside those of all events.
 EVENT_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Stop": {"stop_hook_active": False, "last_assistant_message": "Still at work: `make test` fails in two places."},
     "SubagentStop": {"stop_hook_active": False, "agent_id": "a1", "agent_type": "Explore"},
@@ -43,12 +43,12 @@ EVENT_FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Notification": {"message": "Claude needs your permission to use Bash", "notification_type": "permission_prompt"},
     "PreCompact": {"trigger": "auto", "custom_instructions": ""},
 }
-# After so many seconds Claude Code (2.1.329) ends a hook of these events, and one of any other event.
+# Seconds after which Claude Code (2.1.329) ends a hook: of these events, and of any other event.
 TIMEOUTS_S: Mapping[str, float] = {"UserPromptSubmit": 30, "SessionEnd": 1.5}
 DEFAULT_TIMEOUT_S = 600.0
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
-COMPARED_FOR_COMMANDS = COMPARED[:2]  # a program that reads all of its transcript does not end with one of 10 GB
+COMPARED_FOR_COMMANDS = COMPARED[:2]  # a program that reads its whole transcript would not end with 10 GB
 DONE = "<loop-done>COMPLETE</loop-done>"
 
 
@@ -56,14 +56,14 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 class Case:
     """One case of the benchmark.
 
-    machine: the machines that are asked, comma-separated.
+    machine: the machines to ask, comma-separated.
     about: the case's description in the table.
     said: the agent's last words.
     blocks: whether the machine blocks.
-    begin: makes the machine's state in a project folder; returns the file that a stop changes or makes there, None if
-        it changes nothing but the state folder.
-    tools: the last uses of tools before those words: the tool and its input.
-    label: what the table calls the machines, if not by their names.
+    begin: makes the machine's state in a project folder. Returns the file that a stop changes or makes there; None if a
+        stop changes only the state folder.
+    tools: the last uses of tools before those words, each with its input.
+    label: words for the machines in the table, if not their names.
     event: the event of the payload.
     earlier: the agent's words in each message before the last.
     """
@@ -80,7 +80,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Machine and case. benches/instructions.json has it, so it does not change when a machine is added."""
+        """Machine and case. It is a key of benches/instructions.json, so it stays when a machine is added."""
         return f"{self.label or self.machine}, {self.about}"
 
 
@@ -89,15 +89,15 @@ def no_state(folder: Path) -> None:
 
 
 def idle_loop(age: int, earlier: int = 0) -> Callable[[Path], Path]:
-    """Return a function that makes a loop which changed `age` seconds ago.
+    """Return a function that makes a loop, last changed `age` seconds ago.
 
-    earlier: how many of its own iterations the store holds besides the newest.
+    earlier: how many earlier iterations of the loop are in the store.
     """
 
     def begin(folder: Path) -> Path:
         now = time.time()
         frame = {"id": "bench", "mode": "loop", "iter": 3, "max": earlier + 10, "session_id": "bench"}
-        # A stop of a later round must find it as old as the first one did: the time is far from every limit.
+        # Later rounds must decide the same: the loop's age is far from every limit.
         state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso_time(now - age), "stack": [frame]}
         store, newest = Store.make(str(folder)), None
         with store.lock():
@@ -127,7 +127,7 @@ def triage_pipeline(folder: Path) -> Path:
 
 
 def memory_folder(folder: Path) -> Path:
-    """Make what the memory machine keeps: its flag."""
+    """Make the memory machine's flag."""
     (folder / ".claude").mkdir()
     return folder / ".claude" / FLAG_NAME
 
@@ -140,7 +140,7 @@ def gate_rules(folder: Path) -> None:
 
 
 SHORT_WORDS = "Reading the file and the test beside it.\n" * 5
-# As long and as mixed as what agents write between two prompts.
+# As long and as mixed as agents' answers between two prompts.
 LONG_WORDS = """I have looked at why the upload fails for large files, and it is not the timeout.
 
 The client splits a file into parts of 8 MB and sends each with its own checksum. The server keeps the parts in
@@ -192,7 +192,7 @@ CASES = (
 
 
 class BenchProject:
-    """A project in which a hook is measured: the files of a case, and the payload of its event."""
+    """A project for measuring a hook: the files of a case, and the payload of its event."""
 
     def __init__(self, folder: Path, case: Case, size: str) -> None:
         self.folder, self.case, self.size = folder, case, size
@@ -222,7 +222,7 @@ class BenchProject:
         self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None
 
     def reset(self) -> None:
-        """Put the state back as it was. What every later stop finds stays: locks, the spool, the index of a store."""
+        """Restore the state. Files that every later stop finds stay: locks, the spool, the index of a store."""
         if self.before is not None and self.changed:
             self.changed.write_bytes(self.before)
         elif self.changed:
@@ -252,7 +252,7 @@ def write_transcript(
 
     Beyond 1 GB the file's beginning is a hole.
 
-    tools: what was used before that message, the tools and their inputs; no use failed.
+    tools: the tools used before that message, with their inputs; no use failed.
     earlier: the agent's words in each message before.
     """
     result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "x" * 800}]
@@ -282,7 +282,7 @@ def used(name: str, given: dict[str, str], number: int) -> bytes:
 
 
 def record(kind: str, content: Sequence[dict[str, Any]], number: int) -> bytes:
-    """Return a line of a transcript as Claude Code writes it.
+    """Return a line of a transcript of Claude Code.
 
     number: its message's; lines of one message have the same.
     """

@@ -1,4 +1,4 @@
-"""Hook commands of users: how a host runs them, and whether they answer at all."""
+"""Users' hook commands: run like by a host, and checked for an answer."""
 
 import re
 import shlex
@@ -14,25 +14,25 @@ from tailhook.hook.answer import plain
 
 SHELL = "/bin/sh"
 SHELL_SYNTAX = re.compile(r"[$`\n;&|<>()*?\[\]{}~!#]")
-NOTICE_S = 5.0  # after which a person reads what is waited for
-MAX_OUTPUT_CHARS = 64 << 10  # that are read of what a hook prints
+NOTICE_S = 5.0  # until a line names the awaited run
+MAX_OUTPUT_CHARS = 64 << 10  # read from a hook's output
 # Exit code 2 has other meanings than "block". Claude Code (2.1.329) takes it for a missing script if stdout is empty
-# and stderr has one of the first two phrases. The others are those of sh, and of programs that show how they are used,
-# with options in brackets: Python after its complaint, programs that use argparse also after a warning of two lines.
+# and stderr has one of the first two phrases. The others come from sh, and from programs that print their usage, with
+# options in brackets: Python after its complaint, programs with argparse also after a warning of two lines.
 NOT_AN_ANSWER = re.compile(
     r"no such file|can't open|\A\S*sh: (?:.*\n)?.*syntax error|\A(?:.*\n){0,2}usage: .*\[", re.IGNORECASE
 )
 
 
 class NoAnswerError(TailhookError):
-    """A command does not answer as a hook does."""
+    """A command does not answer like a hook."""
 
 
 def command_argv(command: str) -> list[str]:
     """Return the argv of a hook command. Raises ValueError for a quotation that does not end.
 
-    A host runs a command by `sh -c`. So does this, but only if the command needs a shell: a start of a shell that
-    changes nothing is not measured.
+    A host runs a command by `sh -c`. This does the same, but only if the command needs a shell: otherwise the start of
+    a shell would be measured.
     """
     words = shlex.split(command)
     if SHELL_SYNTAX.search(command) or "=" in words[0] or shutil.which(words[0]) is None:
@@ -41,12 +41,11 @@ def command_argv(command: str) -> list[str]:
 
 
 def check_first_run(argv: list[str], project: BenchProject) -> float:
-    """Run a hook once, and keep what it prints. Return how long it took, in milliseconds.
+    """Run a hook once, and keep its output. Return its time in milliseconds.
 
     Prints a line on stderr if it takes longer than NOTICE_S.
 
-    Raises NoAnswerError if it ends with another exit code than 0 and 2, or with 2 for another reason than to block;
-    OSError, and HookTimeoutError.
+    Raises NoAnswerError if its exit code is not 0 or 2, or if it is 2 without a block; OSError; and HookTimeoutError.
     """
     paths = [project.folder.with_name(f"first-run.{name}") for name in ("stdout", "stderr")]
     project.reset()

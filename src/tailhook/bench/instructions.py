@@ -31,11 +31,11 @@ class CountError(TailhookError):
 
 
 def open_counter(event: tuple[int, int] = INSTRUCTIONS) -> int:
-    """Return a descriptor of a counter of what the programs do that this process starts from now on, in user mode.
+    """Return a descriptor of a counter for this process's future children, in user mode.
 
     event: type and number.
 
-    Raises OSError if the kernel or the processor cannot count it, or if this process is not allowed to.
+    Raises OSError if the kernel or the processor cannot count it, or does not allow it.
     """
     number = PERF_SYSCALLS.get(platform.machine()) if sys.platform == "linux" and struct.calcsize("P") == 8 else None
     if number is None:
@@ -55,9 +55,9 @@ def open_counter(event: tuple[int, int] = INSTRUCTIONS) -> int:
 def count_by_processor(
     argv: Sequence[str], payload: Path, env: Mapping[str, str], event: tuple[int, int] = INSTRUCTIONS
 ) -> int:
-    """Return how many instructions a process executes in user mode, with the processes that it starts.
+    """Return the number of instructions that a process and its children execute in user mode.
 
-    event: what is counted instead.
+    event: counted in place of instructions.
 
     Raises OSError, and CountError if the processor's counters are in use.
     """
@@ -69,11 +69,11 @@ def count_by_processor(
         os.close(fd)
     if not running_ns:
         raise CountError("the processor counted nothing: another program uses its counters")
-    return round(count * enabled_ns / running_ns)  # counters that are shared count a part of the time
+    return round(count * enabled_ns / running_ns)  # shared counters count only a part of the time
 
 
 def count_by_valgrind(argv: Sequence[str], payload: Path, env: Mapping[str, str]) -> int:
-    """Return how many instructions a process executes from its start to its end, with the processes that it starts.
+    """Return the number of instructions that a process and its children execute from start to end.
 
     Raises OSError, and CountError if valgrind cannot count them.
     """
@@ -95,7 +95,7 @@ def count_by_valgrind(argv: Sequence[str], payload: Path, env: Mapping[str, str]
 
 
 def processor_counts() -> bool:
-    """Return whether the processor counts instructions: some virtual ones give a counter that stays 0."""
+    """Return whether the processor counts instructions: the counter of some virtual ones stays 0."""
     try:
         return count_by_processor(["true"], Path(os.devnull), {}) > 0
     except (OSError, CountError):
@@ -103,9 +103,9 @@ def processor_counts() -> bool:
 
 
 def instruction_counter(slow: bool) -> Count | None:
-    """Return what counts the instructions of a process here, None if nothing does.
+    """Return a function that counts the instructions of a process here, None if there is none.
 
-    slow: whether valgrind may, which takes a second for a process.
+    slow: whether valgrind may be used: it takes a second for a process.
     """
     if processor_counts():
         return count_by_processor

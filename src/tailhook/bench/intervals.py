@@ -1,4 +1,4 @@
-"""Quantiles with their confidence intervals, and what they decide about a limit."""
+"""Quantiles with their confidence intervals, and verdicts on a limit."""
 
 import math
 from bisect import bisect_left
@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 CONFIDENCE = 0.95
 P99 = 0.99  # the quantile
-MIN_VALUES, MIN_P99_VALUES = 6, 368  # of which the interval of the median and of the 99th percentile can be 95 %
-MAX_HALF_WIDTH = 0.05  # of an interval, relative to its estimate; a wider one that reaches over a limit decides nothing
+MIN_VALUES, MIN_P99_VALUES = 6, 368  # needed for a 95 % interval of the median and of the 99th percentile
+MAX_HALF_WIDTH = 0.05  # of an interval, relative to its estimate; a wider one that contains a limit decides nothing
 
 PASS, FAIL, NOISY, NOT_COUNTED = "pass", "fail", "noisy", "not counted"
 
@@ -35,7 +35,7 @@ def estimate(values: Sequence[float], quantile: float = 0.5, confidence: float =
     always the same.
 
     values: at least one.
-    quantile: above 0, at most 1: the smallest value that this part of all does not exceed.
+    quantile: above 0, at most 1. The result is the smallest value that this part of the values does not exceed.
 
     >>> estimate([3.0, 1.0, 2.0, 5.0, 4.0]).value
     3.0
@@ -48,7 +48,7 @@ def estimate(values: Sequence[float], quantile: float = 0.5, confidence: float =
 
 @lru_cache(maxsize=1000)
 def interval_ranks(rank: int, count: int, confidence: float) -> tuple[int, int]:
-    """Return the ranks, from 1, of the ends of the interval of the order statistic with a rank among `count` values."""
+    """Return the ranks, from 1, of both ends of the interval of an order statistic."""
     tail = (1 - confidence) / 2
     ranks = range(1, count + 1)
     low = bisect_left(ranks, tail, key=lambda at: at_least(rank, count, at / count))
@@ -100,21 +100,21 @@ def ratio_of(one: Estimate, other: Estimate) -> Estimate:
 
 
 class RatioChange(NamedTuple):
-    """How a ratio has changed since another run: the ratio of both, of the wall time and undisturbed."""
+    """The change of a ratio since another run, as a ratio: of the wall time, and undisturbed."""
 
     wall: Estimate
     undisturbed: Estimate
 
     @property
     def is_noise(self) -> bool:
-        """Whether one of the intervals contains 1: then the computer's other programs, or chance, may explain it."""
+        """Whether one of the intervals contains 1: then other programs or chance may explain the change."""
         return any(found.low <= 1 <= found.high for found in self)
 
 
 def change_since(
     before: Estimate, now: Estimate, undisturbed_before: Estimate | None, undisturbed_now: Estimate | None
 ) -> RatioChange:
-    """Return how a ratio has changed. If one of the undisturbed ratios is not known, the wall time stands for both."""
+    """Return the change of a ratio. If an undisturbed ratio is unknown, the wall time is used for both."""
     wall = ratio_of(now, before)
     if undisturbed_before is None or undisturbed_now is None:
         return RatioChange(wall, wall)

@@ -1,4 +1,4 @@
-"""What another installation prints when the benchmark asks it."""
+"""Asks another installation for the benchmark."""
 
 import json
 import subprocess
@@ -9,7 +9,7 @@ from typing import Any
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 
-OTHER_TIMEOUT_S = 30.0  # in which an installation answers, on a busy computer too
+OTHER_TIMEOUT_S = 30.0  # for an installation's answer, even on a busy computer
 
 
 class OtherError(TailhookError):
@@ -17,7 +17,7 @@ class OtherError(TailhookError):
 
 
 def printed_by(argv: "Sequence[str | Path]", env: Mapping[str, str] | None = None) -> Any:
-    """Return the JSON value on the last line that a program prints: what runs at its start may have printed more.
+    """Return the JSON value on the last line of a program's output: startup code may print earlier lines.
 
     argv: of the program.
     env: its environment, None for this one.

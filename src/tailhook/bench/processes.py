@@ -1,4 +1,4 @@
-"""Processes, as a host starts a hook: their wall time and their processor time."""
+"""Processes, started like hooks by a host: their wall time and their processor time."""
 
 import os
 import shlex
@@ -16,12 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from resource import struct_rusage
 
-# The least ratio of wall time to processor time of a process that has waited. On Linux 6.18, nearly every bare Python
-# that had a processor to itself took 1.02 to 1.1 times its processor time, and nearly every one that shared it 1.75 to
-# 8 times. The count of interruptions (ru_nivcsw of getrusage(2)) does not separate them: on an idle computer, too, it
-# is 1 or more.
+# A process has waited if its wall time is at least so many times its processor time. On Linux 6.18, nearly every bare
+# Python with a processor of its own took 1.02 to 1.1 times its processor time, and nearly every one with a shared
+# processor 1.75 to 8 times. The count of interruptions (ru_nivcsw of getrusage(2)) does not separate them: on an idle
+# computer, too, it is 1 or more.
 MIN_WAITED = 1.25
-MIN_OWN = 0.9  # of a process's processor time; if it used less itself, processes that it started used the rest
+MIN_OWN = 0.9  # of the processor time; if the process used less itself, its children used the rest
 
 
 class HookTimeoutError(TailhookError):
@@ -32,9 +32,9 @@ class Sample(NamedTuple):
     """One run of a process, in milliseconds.
 
     wall: from its start to its end.
-    cpu: of its own, in user and system mode. What a worker of the pool does for it is not in it.
+    cpu: its own, in user and system mode, without the work of a pool's worker.
     exit_code: negative if a signal ended it.
-    waited: how long it was ready to run while others had the processor; None if that is not known.
+    waited: how long it was ready to run while others had the processor; None if unknown.
     system: how much of `cpu` was in system mode.
     """
 
@@ -56,7 +56,7 @@ def run_once(
     """Run a process in a process group of its own, with a payload on stdin. An exception here ends the group.
 
     limit_s: when the process is ended, None for never. Only the main thread can give one.
-    stdout, stderr: files that get what it prints.
+    stdout, stderr: files for its output.
 
     Raises OSError, and HookTimeoutError.
     """
@@ -114,9 +114,9 @@ def scheduled_times(pid: int) -> tuple[float, float]:
 
 
 def has_waited(sample: Sample) -> bool:
-    """Return whether a process was without a processor for a while: because others had it, or by its own will.
+    """Return whether a process had no processor for a while: others had it, or it waited for something.
 
-    Some systems measure no processor time of a process that takes a few milliseconds. Then this is unknown: False.
+    Some systems measure no processor time for a process of a few milliseconds. Then this is unknown: False.
     """
     return 0 < sample.cpu * MIN_WAITED < sample.wall
 
@@ -125,7 +125,7 @@ def has_waited(sample: Sample) -> bool:
 def time_limit(seconds: float | None, argv: list[str]) -> Iterator[None]:
     """Raise HookTimeoutError in the block after some seconds. A timer costs a run nothing; a thread would.
 
-    argv: what the block runs.
+    argv: of the block's process.
     """
     if seconds is None:
         yield
@@ -144,7 +144,7 @@ def time_limit(seconds: float | None, argv: list[str]) -> Iterator[None]:
 
 
 def end_group(pid: int) -> None:
-    """Kill a process that leads its group, and the processes that it started, and wait for it."""
+    """Kill a process and its whole group, which it leads, and wait for it."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     with suppress(ChildProcessError):

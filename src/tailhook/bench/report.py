@@ -22,8 +22,8 @@ from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 
 LEGEND = "x bare, x true, x other: times bare Python (it starts and does nothing), /bin/true, and the other hook"
-SCHEMA = 1  # of the JSON; a change that a reader must know makes it larger
-MAX_RATIO = 1e9  # that is read; an integer may be too large for a float
+SCHEMA = 1  # of the JSON; it grows with each change that a reader must know
+MAX_RATIO = 1e9  # read from a file; an integer may be too large for a float
 BENCH_FORMATS = ("text", "json", "markdown", "bmf", "github", "hyperfine")
 
 
@@ -32,7 +32,7 @@ class SavedRunError(TailhookError):
 
 
 def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str]) -> dict[str, Any]:
-    """Return all figures, with what they were measured on."""
+    """Return all figures, with the facts about this computer and installation."""
     return {
         "schema": SCHEMA,
         "tailhook": tailhook.__version__,
@@ -67,7 +67,7 @@ def processor_name() -> str | None:
 def commit_of(package: Path) -> str | None:
     """Return the commit of the checkout that a package runs from, None outside of one.
 
-    A package in an environment that is inside of a checkout is not part of it.
+    A package in an environment inside of a checkout is not part of the checkout.
     """
     found = ""
     for words in (["ls-files", "--error-unmatch", "__init__.py"], ["describe", "--always", "--dirty", "--abbrev=12"]):
@@ -115,7 +115,7 @@ def row_of(subject: Subject, limits: Limits, verdicts: Mapping[str, str]) -> dic
 
 
 def other_of(subject: Subject) -> dict[str, Any] | None:
-    """Return the figures of the hook that another one is compared with, None without one."""
+    """Return the figures of the other hook in a comparison, None without one."""
     if not subject.others or subject.other is None:
         return None
     other = replace(subject, samples=subject.others)
@@ -138,7 +138,7 @@ def estimate_of(found: Estimate) -> dict[str, float]:
 
 
 def finite_estimate_of(found: Estimate) -> dict[str, float] | None:
-    """Return an estimate for JSON, None if it has no time to divide by."""
+    """Return an estimate for JSON, None if its divisor is 0."""
     return estimate_of(found) if found.high < math.inf else None
 
 
@@ -161,7 +161,7 @@ def title_of(row: Mapping[str, Any]) -> str:
 
 
 def measured(facts: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the title and the figures of every hook that was measured, with those that others are compared with."""
+    """Yield the title and the figures of every measured hook, also of the other hooks in comparisons."""
     for row in facts["rows"]:
         yield title_of(row), row
         if row["other"]:
@@ -272,7 +272,7 @@ def as_github(facts: Mapping[str, Any]) -> str:
 
 
 def as_hyperfine(facts: Mapping[str, Any]) -> str:
-    """Return what `hyperfine --export-json` writes: seconds by command."""
+    """Return the format of `hyperfine --export-json`: seconds by command."""
     results = []
     for title, row in measured(facts):
         times = [wall / 1000 for wall in row["wall_ms"]]
@@ -316,7 +316,7 @@ def read_saved(path: str) -> dict[str, Any]:
 
 
 def is_saved_row(row: object) -> bool:
-    """Return whether a row has what `compare_runs` and `note_earlier_run` read."""
+    """Return whether a row has the members that `compare_runs` and `note_earlier_run` read."""
     if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("case", "transcript", "form")):
         return False
     undisturbed = row.get("undisturbed_ratio_to_bare")  # older versions did not save it
@@ -333,9 +333,9 @@ def is_saved_ratio(ratio: object) -> bool:
 
 
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a table of what has changed since an earlier run: a hook's ratio to bare Python, then and now.
+    """Return a table of the changes since an earlier run: a hook's ratio to bare Python, then and now.
 
-    A change is within the noise by the rule of `RatioChange.is_noise`, which also decides about a limit.
+    A change is within the noise by the rule of `RatioChange.is_noise`. The same rule decides about a limit.
     """
     known = rows_by_title(before)
     table = [["hook", "before", "now", "change"]]
@@ -359,12 +359,12 @@ def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def rows_by_title(saved: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the rows of an earlier run by their titles.  saved: from a file, which may contain anything."""
+    """Return the rows of an earlier run by their titles. saved: from a file; it may contain anything."""
     return {plain(title_of(row)): row for row in saved["rows"]}
 
 
 def note_earlier_run(subjects: Sequence[Subject], saved: Mapping[str, Any]) -> list[Subject]:
-    """Give subjects the ratios that they had in an earlier run, and return those that were not measured then."""
+    """Give subjects their ratios of an earlier run, and return the subjects that it lacks."""
     known = rows_by_title(saved)
     new = []
     for subject in subjects:

@@ -1,4 +1,4 @@
-"""Rounds in which hooks and programs that do nothing take turns, and what comes of them."""
+"""Rounds of hooks and programs that do nothing, in turns, and their results."""
 
 import math
 import random
@@ -28,13 +28,13 @@ from tailhook.bench.processes import HookTimeoutError, Sample, has_waited, run_o
 from tailhook.bench.warm import AnsweredRuns
 from tailhook.pool.reference_programs import bare_argv, nothing_program
 
-MIN_WARM = 0.5  # of the runs of a warm hook: so the median is the time of a run that a worker answered
-MIN_INTERRUPTED = 0.5  # of the rounds, on a busy computer, if it is not known how long the hook waited
-NEIGHBOURS = 6  # hooks that are compared with the same runs of the programs that do nothing
+MIN_WARM = 0.5  # of a warm hook's runs: then the median is the time of an answered run
+MIN_INTERRUPTED = 0.5  # of the rounds, on a busy computer, if the hook's waiting time is unknown
+NEIGHBOURS = 6  # hooks that share the runs of the programs that do nothing
 
 
 class Project(Protocol):
-    """What a hook is started in: a `BenchProject`."""
+    """The project of a hook's run: a `BenchProject`."""
 
     payload: Path
     env: dict[str, str]
@@ -52,10 +52,10 @@ class Subject:
     name: its case.
     transcript: the transcript's size.
     form: "warm", "cold", or "command" for a user's own.
-    argv: what is started.
-    project: where.
-    other: the argv of the hook that it is compared with, None for none.
-    other_is_warm: whether a pool that the benchmark started should answer that one.
+    argv: the command.
+    project: the one in which it runs.
+    other: the argv of the other hook in the comparison, None for none.
+    other_is_warm: whether a pool of the benchmark should answer the other hook.
     samples, others: of each round, of the hook and of the other.
     bare_runs, true_runs: of each round, the run of bare Python and of /bin/true among the same few hooks.
     before: its ratio to bare Python in an earlier run, None without one.
@@ -112,15 +112,15 @@ class Subject:
         return estimate([ours.wall / other.wall for ours, other in zip(self.samples, beside, strict=True)])
 
     def is_waiting_known(self) -> bool:
-        """Return whether it is known of all runs how long they waited for a processor."""
+        """Return whether the waiting time for a processor is known for all runs."""
         return all(sample.waited is not None for sample in (*self.samples, *self.bare_runs))
 
     def undisturbed(self, samples: Sequence[Sample], beside: Sequence[Sample] | None = None) -> list[float]:
-        """Return what runs took on this computer apart from its other programs, in milliseconds.
+        """Return the runs' times without the effect of other programs, in milliseconds.
 
-        That is the wall time without what they waited for a processor. If that is not known, their processor time.
+        This is the wall time minus the waiting time for a processor; if that is unknown, the processor time.
 
-        beside: the runs that they are compared with; None for those of bare Python.
+        beside: the other runs of the comparison; None for those of bare Python.
         """
         beside = self.bare_runs if beside is None else beside
         if all(sample.waited is not None for sample in (*self.samples, *beside)):
@@ -128,7 +128,7 @@ class Subject:
         return [sample.cpu for sample in samples]
 
     def undisturbed_ratio(self, beside: Sequence[Sample]) -> Estimate:
-        """Return the median of the rounds' ratios to another program, each undisturbed; infinite if that has no time.
+        """Return the median of the rounds' undisturbed ratios to another program; infinite if that took no time.
 
         beside: its run in each round.
         """
@@ -136,16 +136,16 @@ class Subject:
         return estimate([ours / theirs if theirs else math.inf for ours, theirs in pairs])
 
     def change(self) -> RatioChange | None:
-        """Return how the ratio to bare Python has changed since the earlier run; None without that run."""
+        """Return the change of the ratio to bare Python since the earlier run; None without that run."""
         if self.before is None:
             return None
         undisturbed = self.undisturbed_ratio(self.bare_runs)
         return change_since(self.before, self.ratio(self.bare_runs), self.undisturbed_before, undisturbed)
 
     def interrupted_rounds(self) -> int:
-        """Return in how many rounds bare Python waited for a processor.
+        """Return the number of rounds in which bare Python waited for a processor.
 
-        The hook does not show that it waited for one: it may have waited for something else. Bare Python does not.
+        The hook may wait for something else, so it does not show this. Bare Python waits only for a processor.
         """
         return sum(map(has_waited, self.bare_runs))
 
@@ -191,12 +191,12 @@ def failed_codes(samples: Sequence[Sample]) -> list[int]:
 class LimitedFigure(NamedTuple):
     """A figure of a hook that has a limit.
 
-    limit: what it must not exceed.
+    limit: its largest allowed value.
     wall: the figure, of the wall time.
-    undisturbed: the same figure of what the runs took apart from other programs.
-    phrase: what either is, with a place for its value.
-    needed: how many rounds it needs.
-    quantile: which one of all rounds it is.
+    undisturbed: the same figure without the effect of other programs.
+    phrase: words for both, with a place for the value.
+    needed: the number of rounds that it needs.
+    quantile: its quantile of all rounds.
     """
 
     limit: float
@@ -211,17 +211,17 @@ class LimitedFigure(NamedTuple):
         return f"{self.phrase.format(found.value)} ({found.low:.2f} to {found.high:.2f})"
 
     def is_disturbed(self, subject: Subject) -> bool:
-        """Return whether bare Python waited for a processor in so many rounds that it may explain the wall time.
+        """Return whether bare Python waited in so many rounds that waiting may explain the wall time.
 
-        A fifth as many as lie above the quantile may change it. If it is not known how long the hook waited, more than
-        half of the rounds are needed: its time without waiting then leaves out everything that it waits for.
+        A fifth of the rounds above the quantile may change it. If the hook's waiting time is unknown, more than half
+        of the rounds are needed: its processor time then leaves out all waiting, not only for a processor.
         """
         least = (1 - self.quantile) / 5 if subject.is_waiting_known() else MIN_INTERRUPTED
         return subject.interrupted_rounds() > least * len(subject.samples)
 
 
 class Limits(NamedTuple):
-    """The limits of a gate, None for those that were not given.
+    """The limits of a gate; None for a limit that is not given.
 
     ratio: of the median to that of bare Python.
     ms, p99_ms: of the median and of the 99th percentile.
@@ -256,12 +256,12 @@ class Limits(NamedTuple):
         return found
 
     def missing_rounds(self, subject: Subject) -> int:
-        """Return how many rounds the limits need, 0 if the subject has that many."""
+        """Return how many rounds the limits need; 0 if the subject has enough."""
         needed = max((figure.needed for figure in self.figures(subject)), default=0)
         return needed if len(subject.samples) < needed else 0
 
     def verdicts(self, subject: Subject) -> list[tuple[str, str]]:
-        """Return a verdict on each limit with words that explain it."""
+        """Return a verdict on each limit, with an explanation."""
         found = [judge_figure(subject, figure) for figure in self.figures(subject)]
         counted = subject.instruction_ratio()
         if self.instructions is not None and counted is None:
@@ -272,13 +272,13 @@ class Limits(NamedTuple):
         return found
 
     def is_close(self, subject: Subject) -> bool:
-        """Return whether a figure is over its limit, but not its whole interval: more rounds may show that it is."""
+        """Return whether a figure is over its limit, but not its whole interval: more rounds may decide."""
         return any(one.wall.low <= one.limit < one.wall.value for one in self.figures(subject))
 
     def verdict(self, subject: Subject) -> str:
         """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS if all are kept.
 
-        If there is no limit but one on instructions, and they were not counted: NOT_COUNTED.
+        Return NOT_COUNTED if the only limit is on instructions, and they were not counted.
         """
         if subject.failures():
             return FAIL
@@ -289,11 +289,11 @@ class Limits(NamedTuple):
 
 
 def judge_figure(subject: Subject, figure: LimitedFigure) -> tuple[str, str]:
-    """Return the verdict on a limit with words that explain it.
+    """Return the verdict on a limit, with an explanation.
 
     On a busy computer the wall time decides only if the time without other programs confirms it. A longer process is
-    interrupted more often, so its wall time grows more than that of bare Python; or less, if both are interrupted
-    equally often.
+    interrupted more often, so its wall time grows more than bare Python's. If both are interrupted equally often, it
+    grows less.
     """
     rounds = len(subject.samples)
     words = f"{figure.describe(figure.wall)}, the limit is {figure.limit:g}"
@@ -314,13 +314,13 @@ def judge_figure(subject: Subject, figure: LimitedFigure) -> tuple[str, str]:
 
 
 def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
-    """Add rounds to the subjects, in which all take turns, in a random order.
+    """Add rounds to the subjects. In each round all take turns, in a random order.
 
-    What a program takes depends on the one before it, which has emptied the processor's caches or filled them. So each
+    A program's time depends on the previous program, because that one emptied or filled the processor's caches. So each
     program, also one that does nothing, must follow every other one equally often.
 
-    Raises OSError if a program cannot be started, HookTimeoutError if a hook does not end, and NoPoolError if it is not
-    known which runs a worker answered.
+    Raises OSError if a program cannot be started, HookTimeoutError if a hook does not end, and NoPoolError if the
+    number of answered runs is unknown.
     """
     warm = [subject.argv[0] for subject in subjects if subject.form == "warm"]
     warm += [subject.other[0] for subject in subjects if subject.other and subject.other_is_warm]
@@ -335,7 +335,7 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
             raise HookTimeoutError(f"{subject.title}: {error}") from None
         if argv[0] in clients:
             clients[argv[0]].add(began, time.time_ns(), subject.title)
-            return sample._replace(waited=None)  # it is not known how long the worker waited
+            return sample._replace(waited=None)  # the worker's waiting time is unknown
         return sample
 
     chance = random.Random(0)  # noqa: S311 - an order
@@ -352,7 +352,7 @@ def run_rounds(subjects: Sequence[Subject], rounds: int) -> None:
 
 
 def run_group(group: Sequence[Subject], run: Callable[[Subject, list[str]], Sample], chance: random.Random) -> None:
-    """Run some subjects, and once each program that does nothing, in a random order; add a round to the subjects.
+    """Run some subjects, and each program that does nothing once, in a random order; add a round to the subjects.
 
     run: starts an argv in the project of a subject.
     """
@@ -371,7 +371,7 @@ def run_group(group: Sequence[Subject], run: Callable[[Subject, list[str]], Samp
 
 
 def count_all_instructions(subjects: Sequence[Subject], count: Count) -> None:
-    """Count the instructions of each subject that runs in one process, and of bare Python.
+    """Count the instructions of bare Python and of each subject that runs in one process.
 
     count: counts those of a process.
 
@@ -396,10 +396,9 @@ def measure_until_clear(
     attempts: int,
     run: Callable[[Sequence[Subject], int], None] = run_rounds,
 ) -> Mapping[str, str]:
-    """Measure the subjects, and those again that fail or are too noisy; return the last verdict of each, by its title.
+    """Measure the subjects; measure those again that fail or are too noisy. Return each one's last verdict, by title.
 
-    So that one moment of load fails no subject, a failure counts only if it is still one with `rounds` more rounds, as
-    long as attempts are left.
+    A failure counts only if it remains with `rounds` more rounds, so that a moment of load fails no subject.
 
     attempts: how often a subject is measured at most.
     run: adds rounds to subjects.

@@ -1,4 +1,4 @@
-"""A pool for the benchmark alone, and which runs its workers answered: the user's own pool is left as it is."""
+"""A pool for the benchmark alone, and the number of runs that its workers answered."""
 
 import ctypes
 import os
@@ -25,7 +25,7 @@ POOL_START_TIMEOUT_S = 10.0
 FIRST_ANSWER_TIMEOUT_S = 3.0
 SIGNAL_AT_PARENTS_END = 1  # PR_SET_PDEATHSIG (prctl(2))
 RECORD_TIMEOUT_S = 0.05  # a worker records a hook after the host has its answer
-# Written for every installation that has a pool: only these names are used of it.
+# Works with every installation that has a pool: it uses only these names.
 PREPARE = """
 import json, sys
 sys.path[:0] = sys.argv[2:]
@@ -47,7 +47,7 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
     Raises NoPoolError if it does not start, or if no worker answers a hook.
 
     folder: made if it is missing. Its path should be short: a socket's path has at most 107 bytes.
-    python: an interpreter that imports the tailhook whose pool it is; "" for this one.
+    python: an interpreter that imports the pool's tailhook; "" for this one.
     """
     clients = folder / POOLS / "bench"
     env = {"HOME": str(folder), "PATH": os.defpath}  # no XDG_RUNTIME_DIR: the user's own pool has its socket there
@@ -66,7 +66,7 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
                     argv,
                     env=env,
                     stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,  # ours may be a pipe whose reader waits for its end
+                    stdout=subprocess.DEVNULL,  # a reader may wait for the end of our pipe
                     stderr=subprocess.PIPE,
                     preexec_fn=end_with_parent,
                 )
@@ -84,9 +84,9 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
 
 
 def end_with_parent() -> None:
-    """Let the system end this process when its parent has ended, also if that was killed. Only on Linux.
+    """Let the system end this process when its parent has ended, even if the parent was killed. Only on Linux.
 
-    For Linux, the parent is the thread that started it, which is the main one.
+    For Linux, the parent is the thread that started this process: the main one.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(SIGNAL_AT_PARENTS_END, signal.SIGTERM, 0, 0, 0)
@@ -111,7 +111,7 @@ def wait_for_worker(client: str, env: dict[str, str]) -> None:
 
 
 class AnsweredRuns:
-    """Counts the runs of a client that a worker answered, by what the workers record of the last hooks.
+    """Counts the runs of a client that a worker answered, from the workers' records of the last hooks.
 
     The runs must follow one another: a record belongs to the run in which its hook began.
 
@@ -127,17 +127,17 @@ class AnsweredRuns:
     def add(self, began: int, ended: int, name: str) -> None:
         """Add a run, from its beginning to its end (Unix nanoseconds).
 
-        name: what it is counted under.
+        name: under which the run is counted.
 
         Raises NoPoolError if the records cannot be read.
         """
         self.waiting.append((began, ended, name))
         self.new_runs += 1
-        if self.new_runs >= RECORDS // 2:  # before new records take the place of theirs
+        if self.new_runs >= RECORDS // 2:  # before new records replace theirs
             self.read()
 
     def count(self) -> Mapping[str, int]:
-        """Return how many runs of each name a worker answered. Waits a moment for the record of the last.
+        """Return the number of answered runs by name. Waits a moment for the last record.
 
         Raises NoPoolError if the records cannot be read.
         """
@@ -149,7 +149,7 @@ class AnsweredRuns:
         return self.answered
 
     def read(self) -> None:
-        """Read the records, and count the runs that have one. Raises NoPoolError if they cannot be read."""
+        """Read the records, and count the runs with one. Raises NoPoolError if they cannot be read."""
         self.new_runs = 0
         try:
             times = read_times(self.folder).values()

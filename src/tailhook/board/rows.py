@@ -1,6 +1,6 @@
 """Draws plates, details and the timeline as styled text of a given width.
 
-All text is `rich.text.Text`, in which no markup is read.
+All text is `rich.text.Text`: markup in it has no effect.
 """
 
 import time
@@ -38,7 +38,7 @@ TOOL = "#88c0d0"
 DARK = "#14161b"  # on the colour of a tone
 THINKING = "#2b7a57"  # running without a tool
 # Widths in columns.
-MIN_WIDE_WIDTH = 72  # of a terminal in which a plate has one line
+MIN_WIDE_WIDTH = 72  # of a terminal; below it a plate has two lines
 TODO_BAR_WIDTH = 6
 AGE_WIDTH = 4
 STATUS_WIDTH = 19
@@ -46,7 +46,7 @@ LANE_NAME_WIDTH = 7  # of the timeline
 
 
 def fit(words: str, width: int) -> str:
-    """Return `words` in exactly `width` columns; an ellipsis replaces what does not fit."""
+    """Return `words` in exactly `width` columns; an ellipsis replaces the end if it does not fit."""
     if cell_len(words) > width:
         return set_cell_size(words, max(0, width - 1)) + "…"[:width]
     return set_cell_size(words, width)
@@ -137,7 +137,7 @@ def draw_help(keys: Iterable[tuple[str, str]], statuses: Iterable[StatusOut]) ->
 
 
 def draw_facts(details: DetailsOut, now: float) -> Text:
-    """Return what is known about a plate, one line for each fact."""
+    """Return the facts about a plate, one on each line."""
     colour = TONE_COLOURS[details["tone"]]
     text = Text.assemble((f"{details['symbol']} {details['status_words']}", f"bold {colour}"))
     text.append(f" for {plate_age(details, now)}" if details["status"] is not Status.RUNNING else "", DIM)
@@ -198,7 +198,7 @@ def draw_timeline(pieces: Sequence[Piece], now: float, width: int) -> Text:
 
 
 def draw_sums(pieces: Sequence[Piece], statuses: Iterable[StatusOut]) -> Columns:
-    """Return the time in each status, in as many columns as there is room for."""
+    """Return the time in each status, in as many columns as fit."""
     sums = sum_by_status(pieces)
     return Columns(
         [
@@ -227,7 +227,7 @@ def colour_of(piece: Piece) -> str:
 
 
 def draw_times(found: Sequence[Bar], now: float, width: int) -> Text:
-    """Return the line below the lanes: when the bars above it began, if there is room, and the end."""
+    """Return the line below the lanes: the times of the bars' beginnings, if there is room, and of the end."""
     end = found[-1].piece.end
     last = "now" if end >= now else format_clock(end, "%H:%M")
     line = [" "] * width

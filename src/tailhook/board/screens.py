@@ -21,7 +21,7 @@ from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
 from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
 
-RELOAD_INTERVAL_S = 0.5  # between two checks whether the details changed
+RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
@@ -37,7 +37,7 @@ HELP = (
 
 
 class WholeFooter(Footer):
-    """The keys that fit into the line. The last ones are left out, and none is cut."""
+    """The keys that fit into the line. If there are too many, the last ones are left out."""
 
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
@@ -120,7 +120,7 @@ class DetailsScreen(Screen[None]):
 
     @work(exclusive=True)
     async def load(self) -> None:
-        """Get the details. If that fails, what is shown stays."""
+        """Get the details. If that fails, the old ones stay."""
         try:
             self.details = read_details(await self.source.details(self.plate["session_id"]))
         except AwayError:
@@ -134,7 +134,7 @@ class DetailsScreen(Screen[None]):
         self.show()
 
     def show(self) -> None:
-        """Draw what depends on the time."""
+        """Draw the parts that depend on the time."""
         if self.details:
             now = self.now()
             pieces = end_periods(self.details["periods"], now)

@@ -18,7 +18,7 @@ MAX_EVENTS = 300  # in the details of a plate
 
 
 class Source(Protocol):
-    """What a board asks for."""
+    """The requests of a board."""
 
     def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """Yield `statuses` with the answer to `GET /statuses`, then the events of the daemon's stream.

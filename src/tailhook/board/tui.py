@@ -33,7 +33,7 @@ from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut, StatusesOut
 
 REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
-UNDO_S = 10.0  # in which a hidden session can be shown again with one key
+UNDO_S = 10.0  # to show a hidden session again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
 EMPTY = """
@@ -46,11 +46,11 @@ They appear here by themselves once the hooks are installed:
 
 
 class ListLine(NamedTuple):
-    """What is on a line of the list: a line of a plate, the heading of a group, or nothing.
+    """A line of the list: a line of a plate, the heading of a group, or a blank one.
 
     plate: its index, or -1.
-    part: which of the plate's lines it is.
-    group: whose heading it is, or None.
+    part: the number of the plate's line.
+    group: the one with this heading, or None.
     """
 
     plate: int = -1
@@ -61,8 +61,8 @@ class ListLine(NamedTuple):
 class PlateList(ScrollView, can_focus=True):
     """The plates below the headings of their groups. One plate is selected.
 
-    It is not a Textual OptionList because all ages change each second: for 1,000 sessions an OptionList then takes 0.2
-    to 0.4 s to make and lay out its rows again, and this draws the visible lines only (Textual 8.2.8).
+    It is not a Textual OptionList, because all ages change each second. For 1,000 sessions an OptionList would take 0.2
+    to 0.4 s to make and lay out its rows again (Textual 8.2.8). This list draws only the visible lines.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -110,7 +110,7 @@ class PlateList(ScrollView, can_focus=True):
         self.lay_out()
 
     def lay_out(self) -> None:
-        """Compute what is on which line."""
+        """Compute the lines."""
         self.lines, self.tops = [], []
         self.plate_height = rows.count_lines(self.size.width)
         group = None
@@ -205,7 +205,7 @@ class FilterField(Input):
 class Board(App[None]):
     """The board.
 
-    source: where plates come from.
+    source: of the plates.
     now: returns Unix seconds.
     alerts: called with each plate that starts to need attention.
     """
@@ -251,10 +251,10 @@ class Board(App[None]):
         self.failure: TailhookError | None = None  # why it ended by itself
         self.known = False  # whether all plates have been received once
         self.closed = False
-        self.backlog = 0  # events that the daemon has still to store
+        self.backlog = 0  # events that the daemon has yet to store
         self.undoable: list[
             tuple[str, float]
-        ] = []  # hidden sessions, each with the time until which that can be undone
+        ] = []  # hidden sessions, each with the end of its time to undo
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
@@ -431,7 +431,7 @@ class Board(App[None]):
 
     @work
     async def action_undo(self) -> None:
-        """Show the session again that was hidden last, if that was a short time ago."""
+        """Show the last hidden session again, if it was hidden a short time ago."""
         session_id, until = self.undoable.pop() if self.undoable else ("", 0.0)
         plate = self.plates.get(session_id)
         if plate and self.now() <= until:

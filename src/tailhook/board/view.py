@@ -12,7 +12,7 @@ from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, Status
 from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut
 
-RAW = ("session_id", "search")  # as the daemon knows them; they may hold characters that steer a terminal
+RAW = ("session_id", "search")  # unchanged from the daemon: they may hold control characters
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
@@ -20,7 +20,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 
 def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of the daemon's JSON whose text can be shown. A status becomes a Status."""
+    """Return fields of the daemon's JSON, with text safe to show. A status becomes a Status."""
     shown = {name: plain(value) if isinstance(value, str) else value for name, value in fields.items()}
     raw = {name: fields[name] for name in RAW if name in fields}
     return {**shown, **raw, "status": Status(fields["status"]) if fields["status"] else None}
@@ -45,7 +45,7 @@ def parse_time(iso: str) -> float:
 def select_plates(plates: Iterable[PlateOut], wanted: str = "", closed: bool = False) -> list[PlateOut]:
     """Return the plates to show, in the daemon's order.
 
-    wanted: words that each must occur in a plate.
+    wanted: words; each must occur in a plate.
     closed: whether closed and hidden sessions are shown.
     """
     words = wanted.lower().split()
@@ -107,7 +107,7 @@ def read_details(fields: Mapping[str, Any]) -> DetailsOut:
 
 
 class Piece(NamedTuple):
-    """A period that has an end, or lasts until now.
+    """A period with an end: a period that lasts ends now.
 
     start, end: Unix seconds.
     """
@@ -136,17 +136,17 @@ def is_work(piece: Piece) -> bool:
 
 
 def assign_columns(pieces: Sequence[Piece], width: int) -> list[int]:
-    """Return for each of `width` columns the index of the piece that is drawn there.
+    """Return the index of the piece to draw, for each of `width` columns.
 
     Work is drawn to scale. A wait is at most half as wide as all work together: otherwise a night would leave one
-    column for a day's work. If several pieces share a column, one that waits for a person is drawn.
+    column for a day's work. If several pieces share a column, a wait for a person is drawn.
     """
     work = sum(piece.end - piece.start for piece in pieces if is_work(piece))
     max_wait = work / 2 or float("inf")
     sizes = [piece.end - piece.start if is_work(piece) else min(piece.end - piece.start, max_wait) for piece in pieces]
     column = sum(sizes) / width if width > 0 else 0.0
     columns: list[int] = []
-    first, start = 0, 0.0  # the first piece that reaches into the column, and where that begins
+    first, start = 0, 0.0  # the first piece in the column, and its start
     for number in range(width if pieces else 0):
         left, right = number * column, (number + 1) * column
         while first < len(sizes) - 1 and start + sizes[first] <= left:
@@ -185,7 +185,7 @@ def lay_out_bars(pieces: Sequence[Piece], width: int) -> list[Bar]:
 
 
 def list_labels(piece: Piece) -> tuple[str, ...]:
-    """Return the texts that may stand on a piece, the longest first: its label, and how long a wait lasted."""
+    """Return the possible texts on a piece, the longest first: its label, and a wait's duration."""
     label = piece.period["label"]
     if is_work(piece):
         return (label,)
@@ -194,7 +194,7 @@ def list_labels(piece: Piece) -> tuple[str, ...]:
 
 
 def sum_by_status(pieces: Iterable[Piece]) -> dict[Status, float]:
-    """Return the seconds in each status that occurs."""
+    """Return the seconds in each status."""
     sums: dict[Status, float] = {}
     for piece in pieces:
         status = piece.period["status"]

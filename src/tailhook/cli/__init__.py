@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXIT_INTERRUPTED = 130  # 128 and the number of SIGINT, as shells report it
+EXIT_INTERRUPTED = 130  # 128 plus the number of SIGINT, as shells report it
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:

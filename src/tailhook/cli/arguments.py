@@ -1,14 +1,14 @@
-"""How the command line refuses what it cannot use: one line, with what was probably meant."""
+"""How the command line refuses wrong arguments: with one line, and the word that was probably meant."""
 
 import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-MIN_SIMILARITY = 0.7  # of a word that was probably meant, as difflib measures it
+MIN_SIMILARITY = 0.7  # least similarity of the word that was probably meant (difflib)
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose message ends with what is wrong, and with the word that was probably meant."""
+    """A parser with error messages of one line, and with the word that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
         """Print what is wrong in one line, and exit with 2."""
@@ -16,7 +16,7 @@ class CommandParser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: error: {message}{end} See `{self.prog} --help`.\n")
 
     def refuse_words(self, words: Sequence[str]) -> NoReturn:
-        """Print which words no argument takes, and exit with 2."""
+        """Print the words that no argument takes, and exit with 2."""
         guess = next(filter(None, (similar_word(word.partition("=")[0], self._flags()) for word in words)), "")
         self.error(f"unrecognized arguments: {' '.join(words)}{guess}")
 

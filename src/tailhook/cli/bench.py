@@ -63,7 +63,7 @@ from tailhook.pool.installation import MAX_SOCKET_BYTES
 
 DEFAULT_ROUNDS = 100
 DEFAULT_FORMAT = "text"
-ATTEMPTS = 4  # how often a hook is measured before it is clear whether it is too slow
+ATTEMPTS = 4  # how often a hook is measured until its verdict is clear
 TOO_NOISY = 3  # the exit code
 FOLDER_PREFIX = "tailhook-bench-"  # of the names of temporary folders
 SOCKET_BYTES = len("/pool/run/pool/0123456789abcdef.01234567")  # a pool's socket below our folder
@@ -165,7 +165,7 @@ def hook_command_of(command: str) -> tuple[str, list[str]]:
 
 
 def parse_size(word: str) -> str:
-    """Return the name of a size. The blank before its unit may be left out, and small letters are the same."""
+    """Return the name of a size. The blank before its unit may be missing, and small letters are accepted."""
     return next((size for size in SIZES if size.replace(" ", "") == word.replace(" ", "").upper()), word)
 
 
@@ -227,7 +227,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     if arguments.max_regression and not (arguments.compare or arguments.against or arguments.against_command):
         raise UsageError("--max-regression compares: give --compare, --against or --against-command")
     if arguments.hook:
-        Path.cwd()  # in which it runs: raises FileNotFoundError if it was removed
+        Path.cwd()  # where it runs: raises FileNotFoundError if the folder was removed
     if arguments.event and not arguments.hook:
         raise UsageError("--event is for --hook")
     if arguments.json and arguments.format not in (None, "json"):
@@ -246,11 +246,11 @@ def check_arguments(arguments: argparse.Namespace) -> None:
 
 
 class Form(NamedTuple):
-    """A form in which our own hooks are measured.
+    """A form of our own hooks.
 
     name: "cold" or "warm".
     client: the path of our client, "" for the cold form.
-    their_client: that of the installation that we are compared with, "" for its cold form, None for no comparison.
+    their_client: the other installation's, "" for its cold form, None for no comparison.
     """
 
     name: str
@@ -286,7 +286,7 @@ def forms_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Sequence[F
 
 
 def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[Form]) -> Iterator[Subject]:
-    """Yield every hook to measure, after a first run that checks what it decides and fills the caches."""
+    """Yield every hook to measure, after a first run that checks its decision and fills the caches."""
     foreign = arguments.against_command
     sizes = [arguments.size] if arguments.size else COMPARED
     if arguments.hook:
@@ -313,7 +313,7 @@ def subjects_in(folder: Path, arguments: argparse.Namespace, forms: Sequence[For
 def commands_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Subject]:
     """Yield the commands of --hook, each with each event and size, after a first run.
 
-    Prints how long all rounds take if that is longer than NOTICE_S.
+    Prints how long all rounds take, if that exceeds NOTICE_S.
     """
     names = arguments.name or [command for command, _ in arguments.hook]
     argvs = [argv for _, argv in arguments.hook]
@@ -323,7 +323,7 @@ def commands_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Subject
         case = Case("idle", event, WORKING, False, no_state, event=event)
         for name, argv in zip(names, argvs, strict=True):
             project = BenchProject(folder / f"{number}-{names.index(name)}", case, size)
-            # As in the user's own project, which is the current folder. What our hooks keep stays in the temporary one.
+            # As in the user's own project: the current folder. Our hooks keep their files in the temporary one.
             project.env.update(users_environment(), CLAUDE_PROJECT_DIR=str(Path.cwd()))
             project.env["XDG_STATE_HOME"] = str(project.folder / ".local" / "state")
             milliseconds += check_first_run(argv, project)
@@ -361,10 +361,10 @@ def count_if_possible(subjects: Sequence[Subject], is_asked: bool, is_foreign: b
     """Count the instructions.
 
     is_asked: whether there is a limit on them.
-    is_foreign: whether the hooks are a user's own: valgrind, in which some programs take very long, counts their
-        instructions only if they are asked for.
+    is_foreign: whether the hooks are a user's own. Some programs take very long in valgrind, so it counts them only if
+        there is a limit.
 
-    Raises CommandError if they are asked for and no hook is left that is counted, OSError, and CountError.
+    Raises CommandError if there is a limit but no hook can be counted; OSError; and CountError.
     """
     count = instruction_counter(slow=is_asked or not is_foreign)
     try:
@@ -419,7 +419,7 @@ def their_argv(environment: str, machine: str) -> list[str]:
 def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
     """Write the figures, keep them, and print what has changed. Return whether each file was written.
 
-    What a file does not take is printed, if nothing else is.
+    If a file cannot be written, its text is printed, unless something else is.
     """
     chosen = "json" if arguments.json else arguments.format or DEFAULT_FORMAT
     text, kept = format_figures(chosen, facts), format_figures("json", facts)
@@ -433,7 +433,7 @@ def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], befor
         lines = compare_runs(before, facts)
         if arguments.output or chosen == DEFAULT_FORMAT:
             print_lines("", *lines)
-        else:  # stdout has what a program reads
+        else:  # a program reads stdout
             sys.stderr.write("".join(f"{line}\n" for line in lines))
     return is_output_written and is_kept
 
@@ -458,7 +458,7 @@ def check_target(name: str) -> None:
 
 
 def is_file_written(name: str, text: str) -> bool:
-    """Write a text and return whether that was possible. If not, print the reason on stderr."""
+    """Write a text, and return whether that succeeded. If not, print the reason on stderr."""
     try:
         replace_output(name, f"{text}\n".encode())
     except OSError as error:
@@ -468,7 +468,7 @@ def is_file_written(name: str, text: str) -> bool:
 
 
 def report_verdicts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[str, str], load: float) -> int:
-    """Print each limit that is exceeded or cannot be decided; return the exit code."""
+    """Print each limit that is exceeded or undecided; return the exit code."""
     has_failed = False
     for subject in subjects:
         for words in subject.failed_words():

@@ -1,4 +1,4 @@
-"""How a change of a hooks file is shown to a person before it is written."""
+"""Shows a change of a hooks file to a person before it is written."""
 
 import difflib
 import json
@@ -9,7 +9,7 @@ from tailhook.install import hooks, json_text
 from tailhook.install.command import machines_of
 from tailhook.install.hooks_file import HooksFile
 
-MAX_SHOWN_EVENTS = 3  # whose changed hooks are shown one by one
+MAX_SHOWN_EVENTS = 3  # more changed hooks than this are shown as a table
 
 
 def describe_change(file: HooksFile, old: str, new: str) -> list[str]:
@@ -43,6 +43,6 @@ def difference(old: str, new: str) -> list[str]:
 
 
 def outdent(text: str) -> list[str]:
-    """Return the lines of a value that was cut out of a file, without the indentation that its last line has."""
+    """Return the lines of a value from a file, without the indentation of its last line."""
     *others, last = text.splitlines() or [""]
     return [line.removeprefix(last[: len(last) - len(last.lstrip())]) for line in [*others, last]] if text else []

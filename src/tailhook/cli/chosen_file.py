@@ -36,7 +36,7 @@ def parse_host(word: str) -> str:
 def chosen_file(arguments: argparse.Namespace) -> HooksFile:
     """Return the description of the chosen host's hooks file.
 
-    Raises UsageError if the host does not have what the arguments ask for.
+    Raises UsageError if the host lacks something that the arguments ask for.
     """
     file = hooks_file_of(arguments.host)
     title = file.host.TITLE
@@ -64,7 +64,7 @@ def read_settings(file: HooksFile, path: str) -> Settings:
 
 
 def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) -> None:
-    """Show the change and ask. Raises CommandError if it is not wanted."""
+    """Show the change and ask. Raises CommandError if the answer is no."""
     where = plain(found.path) + ("" if found.target == found.path else f" (a link to {plain(found.target)})")
     print_lines(f"{where}:", *describe_change(found.file, found.text or "", text or ""), "")
     if arguments.yes:
@@ -89,7 +89,7 @@ def is_confirmed(question: str) -> bool:
 
 
 def describe_other_names(found: Settings) -> list[str]:
-    """Return a line about the other hard links of a file that was replaced, if it had any."""
+    """Return a line about the other hard links of a replaced file, if it had any."""
     if found.names < 2:
         return []
     others = counted(found.names - 1, "other names")

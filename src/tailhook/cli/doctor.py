@@ -21,7 +21,7 @@ from tailhook.exits import signals_as_exits
 from tailhook.hook.answer import plain
 from tailhook.install.hooks_file import SCOPES
 
-PATH = re.compile(r"(?:(/.*?): )?(.*)", re.DOTALL)  # what a finding begins with if it is about a file
+PATH = re.compile(r"(?:(/.*?): )?(.*)", re.DOTALL)  # the beginning of a finding about a file
 COLOURS = {"ok": 32, "note": 36, "warning": 33, "failure": 31}
 
 

@@ -126,7 +126,7 @@ def list_explanation(explanation: "Explanation", chosen: "ChosenMessage", host: 
 
 
 def check_names(transcript: str, output: str | None, endings: tuple[str, ...]) -> None:
-    """Raise UsageError if the transcript has no name, or if the file to write has another ending or is the transcript.
+    """Raise UsageError if the transcript's name is empty, or the file to write has a wrong ending or is the transcript.
 
     output: the file to write, None without one.
     """

@@ -49,15 +49,15 @@ def add(commands: Commands) -> None:
 
 
 def exit_codes() -> str:
-    """Return which machines end with which code when they block, as a help text."""
+    """Return the exit codes of a block, by machine, as a help text."""
     two = [name for name, machine in MACHINES.items() if machine.get("exit_code") == 2]
     return f"{' and '.join(two)}: 2, others: 0"
 
 
 def print_hook_command(arguments: argparse.Namespace) -> None:
-    """Print the argv that a host should run, and write the native client that it names.
+    """Print the argv for a host, and write the native client that it names.
 
-    If it asks the plates machine, write what starts the daemon, too.
+    If it asks the plates machine, also write the file from which hooks start the daemon.
     """
     words = arguments.machines
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []

@@ -80,7 +80,7 @@ def parse_machines(word: str) -> list[str]:
 
 
 def install(arguments: argparse.Namespace) -> None:
-    """Show what would change, ask, and change it. Nothing is left of an install that is refused or fails."""
+    """Show what would change, ask, and change it. If it is refused or fails, nothing of it is left."""
     file = chosen_file(arguments)
     had_clients = has_clients()
     client, form = prepare_form(arguments)
@@ -100,7 +100,7 @@ def install(arguments: argparse.Namespace) -> None:
 
 
 def refuse_silence(file: HooksFile, path: str) -> None:
-    """Raise CommandError if the host runs none of the hooks that are now in the file."""
+    """Raise CommandError if the host will run none of the hooks now in the file."""
     survey = survey_host(file, machines_in_force("project"))
     ours = [survey.obstacles_of(there) for there in survey.installed if there.path == path and there.asks_stops]
     if ours and all(ours):
@@ -109,7 +109,7 @@ def refuse_silence(file: HooksFile, path: str) -> None:
 
 
 def refuse_second(file: HooksFile, text: str) -> None:
-    """Raise CommandError if a plugin asks a machine that the hooks in the text ask: each stop would count twice."""
+    """Raise CommandError if a plugin and the hooks in the text ask the same machine: each stop would count twice."""
     survey = survey_host(file, machines_in_force("project"))
     wanted = hooks.installed_machines(file, text) or machines_in_force("project")
     for there in survey.installed:
@@ -159,7 +159,7 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
 
 
 def has_clients() -> bool:
-    """Return whether there is a client, or whether none can be written or removed."""
+    """Return whether a client exists, or can be neither written nor removed."""
     try:
         return bool(client_folders())
     except OSError:
@@ -167,7 +167,7 @@ def has_clients() -> bool:
 
 
 def remove_unused_client() -> None:
-    """Remove what an install has written before it was refused or failed, unless another install has come meanwhile."""
+    """Remove everything that a refused or failed install has written, unless another install ran meanwhile."""
     with suppress(OSError):
         with settings.client_lock():
             if not settings.has_receipts():
@@ -176,7 +176,7 @@ def remove_unused_client() -> None:
 
 
 def prepare_form(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Write the native client unless --cold is given. Return its path, or "", and a line that names the form."""
+    """Write the native client, unless --cold is given. Return its path or "", and a line with the form's name."""
     if arguments.cold:
         return "", "Each event starts Python."
     try:
@@ -203,9 +203,9 @@ def make_settings_text(
 
 
 def choose_machines(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
-    """Return the machines that the argv must name: the installed ones, changed by the arguments.
+    """Return the machines to name in the argv: the installed ones, changed by the arguments.
 
-    None stands for those that are configured: they are installed, and the arguments change nothing.
+    None stands for the configured ones: these are installed, and the arguments change nothing.
     """
     if not arguments.added and not arguments.left_out:
         return installed

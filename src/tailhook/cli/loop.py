@@ -124,7 +124,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
 
 
 def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:
-    """Return the loop that a new one would replace: the one in the hook's folders, or this session's elsewhere."""
+    """Return the loop that a new one would replace: in the hook's folders, or this session's loop elsewhere."""
     loop, session = loops.find_loop(project_folders({})), current_session()
     if not session or (loop is not None and is_loop_live(loop, now)):
         return loop
@@ -149,9 +149,9 @@ def read_goal(arguments: argparse.Namespace) -> str:
 
 
 def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> dict[str, Any] | None:
-    """Return the state of the loop that the new one is nested in or replaces, None if there is none.
+    """Return the state of the loop to nest in or to replace, None if there is none.
 
-    Only under the lock. Raises CommandError if a loop runs and no argument decides what happens to it.
+    Only under the lock. Raises CommandError if a loop runs, and no argument decides about it.
     """
     state = loop.state
     if not isinstance(state, dict) or not is_loop_live(loop, now):
@@ -170,7 +170,7 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
 
 
 def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
-    """Return the frame of a loop that begins."""
+    """Return the frame of a new loop."""
     frame: dict[str, Any] = {
         "id": f"{arguments.mode}-{int(now)}-{os.getpid()}",
         "mode": arguments.mode,
@@ -211,9 +211,9 @@ def worktree_fields(path: str) -> dict[str, str]:
 
 
 def prompt_prefix(loop_path: str) -> str:
-    """Return what the names of a project's stored prompts begin with.
+    """Return the beginning of the names of a project's stored prompts.
 
-    loop_path: where its loops are saved.
+    loop_path: the place of its saved loops.
     """
     return f"{fingerprint(loop_path.encode('utf-8', 'surrogateescape')):016x}-"
 
@@ -228,10 +228,10 @@ def store_prompt(name: str, goal: str) -> str:
 
 
 def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:
-    """Remove the prompts of a project's ended loops, and all that are older than PROMPT_DAYS days.
+    """Remove the prompts of a project's ended loops, and all prompts older than PROMPT_DAYS days.
 
     prefix: of the names of the project's prompts.
-    frames: those of the loop that runs, whose prompts stay.
+    frames: of the running loop: their prompts stay.
     """
     kept = [frame.get("prompt_file") for frame in frames if isinstance(frame, dict)]
     for entry in os.scandir(loops.prompt_folder()):
@@ -276,12 +276,12 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
 
 
 def owner_of_loop(loop: JwzLoop | FileLoop) -> str:
-    """Return the id of the session that a loop belongs to, CLAIM or "" if there is none yet."""
+    """Return the id of a loop's session, or CLAIM or "" if it has none yet."""
     return owner_of_state(loop.state)
 
 
 def owner_of_state(state: object) -> str:
-    """Return the session's id in a loop's state, CLAIM or "" if there is none."""
+    """Return the session's id in a loop's state, or CLAIM or "" if it has none."""
     top = idle.top_frame(state.get("stack")) if isinstance(state, dict) else {}
     owners = (top.get("session_id"), state.get("session_id") if isinstance(state, dict) else None)
     return next((owner for owner in owners if isinstance(owner, str) and owner), "")
@@ -358,7 +358,7 @@ def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
 
 
 def find_command_loop(now: float) -> JwzLoop | FileLoop | None:
-    """Return the loop that a command is about: the first live one, otherwise the one that the hook would find."""
+    """Return the loop for a command: the first live one, otherwise the one that the hook would find."""
 
     def runs(loop: JwzLoop | FileLoop) -> bool:
         return is_loop_live(loop, now)

@@ -1,4 +1,4 @@
-"""How the last loop of a project ended: kept in a store, or in the private state folder if its file is gone."""
+"""The end of a project's last loop: in its store, or in the private state folder if its file is gone."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -17,8 +17,8 @@ from tailhook.stores.frontmatter import read_end
 from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, parse_jwz_record
 from tailhook.stores.loop import JwzLoop
 
-MAX_SEARCHED_BYTES = 16 << 20  # of a store, from its end, in which the last frame of a loop is looked for
-# What the reasons mean that no agent gives. The others are the agent's signals.
+MAX_SEARCHED_BYTES = 16 << 20  # searched from a store's end for the last frame of a loop
+# The meanings of the reasons that no agent gives. The others are the agent's signals.
 END_WORDS = {
     "USER_CANCELLED": "it was cancelled",
     "REPLACED": "another loop replaced it",
@@ -29,11 +29,11 @@ END_WORDS = {
 
 
 def find_last_end(read: Callable[[str], Mapping[str, object] | None]) -> tuple[str, dict[str, object]] | None:
-    """Return the folder of the last loop that ended, and how it ended; None if that is not known.
+    """Return the folder of the last ended loop, and how it ended; None if that is unknown.
 
-    That is the newest end in the folders in which the hook looks; without one there, the newest elsewhere.
+    Searches the hook's folders for the newest end, and then the other folders.
 
-    read: returns how the last loop in a folder ended, None if that is not known.
+    read: returns how the last loop in a folder ended, None if that is unknown.
     """
 
     def newest(folders: Iterable[str]) -> tuple[str, dict[str, object]] | None:
@@ -54,7 +54,7 @@ def find_last_end(read: Callable[[str], Mapping[str, object] | None]) -> tuple[s
 def format_end(folder: str, ended: Mapping[str, object]) -> str:
     """Return how the last loop ended as a sentence for a person: reason, iteration, time and session, if known.
 
-    folder: the loop's. It is named if the hook of this folder does not look there.
+    folder: the loop's. It is named if this folder's hook does not look there.
     """
     reason = str(ended.get("reason") or "for an unknown reason")
     parts = [f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else reason]
@@ -67,7 +67,7 @@ def format_end(folder: str, ended: Mapping[str, object]) -> str:
 
 
 def read_last_end(folder: str) -> dict[str, Any] | None:
-    """Return how the last loop in a folder ended: reason, iteration, time and session; None if that is not known."""
+    """Return how the last loop in a folder ended: reason, iteration, time and session; None if that is unknown."""
     of_file = read_end(folder, FALLBACK_FILE)
     try:
         of_store = end_of_store(loops.find_loop([folder]))
@@ -92,9 +92,9 @@ def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:
 
 
 def last_frames(path: str, run_id: object) -> object:
-    """Return the newest stack of a run that has a frame, from a store's file; None if it is not found near the end.
+    """Return a run's newest stack with a frame, from a store's file; None if it is not near the end.
 
-    A state that ended has no frame: the message before it has the last one.
+    An ended state has no frame: the message before it has the last one.
     """
     with Path(path).open("rb") as lines:
         start = max(0, lines.seek(0, os.SEEK_END) - MAX_SEARCHED_BYTES)

@@ -1,4 +1,4 @@
-"""The folders in which the commands look for a loop: wherever the agent stands, they find what its hook finds."""
+"""The folders that the commands search for a loop: they find the hook's loop from any folder of the agent."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from tailhook.machines import CLAIM
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
-MAX_WORKTREES = 1000  # of a repository that are looked at
+MAX_WORKTREES = 1000  # of a repository, at most
 
 
 class FoundLoop(Protocol):
@@ -27,11 +27,11 @@ class FoundLoop(Protocol):
 
 
 def loop_folders() -> Iterator[str]:
-    """Yield the folders in which a loop is looked for, in order, each once.
+    """Yield the folders to search for a loop, in order, each once.
 
-    First those in which a hook of the agent's folder looks; then the main worktree or the superproject of its
-    repository, and its linked worktrees; then the folders around them, up to the home folder. (A host starts its hooks
-    in the project's folder. The agent may have gone to a repository in it, and its shell need not know the project.)
+    First the folders of the hook in the agent's folder; then the main worktree or the superproject of its repository,
+    and its linked worktrees; then the folders around them, up to the home folder. (A host starts its hooks in the
+    project's folder. The agent may have gone to a repository in it, and its shell need not know the project.)
     """
     seen: set[str] = set()
     here = working_folder({})
@@ -81,14 +81,14 @@ def relatives_of(top: str) -> Iterator[str]:
 
 
 def git_folder(path: str) -> str:
-    """Return the git folder that `.git` is or names, "" if there is none (gitrepository-layout)."""
+    """Return the git folder: `.git` itself, or the folder that it names; "" if there is none (gitrepository-layout)."""
     if Path(path).is_dir():
         return path
     return named_path(path, path.rpartition("/")[0], b"gitdir:")
 
 
 def common_folder(git: str) -> str:
-    """Return the git folder that all worktrees of a repository share."""
+    """Return the git folder shared by all worktrees of a repository."""
     return named_path(f"{git}/commondir", git) or git
 
 
@@ -107,7 +107,7 @@ def linked_worktrees(git: str) -> Iterator[str]:
 def named_path(file: str, folder: str, prefix: bytes = b"") -> str:
     """Return the absolute path that a file of git names, "" if it cannot be read.
 
-    folder: what a relative path begins from.  prefix: what is before the path.
+    folder: the start of a relative path. prefix: the text before the path.
     """
     try:
         name = os.fsdecode(read_git_file(file).removeprefix(prefix).strip())
@@ -119,8 +119,8 @@ def named_path(file: str, folder: str, prefix: bytes = b"") -> str:
 def find_first_live(find: Callable[[list[str]], LoopT], is_live: Callable[[Any], bool]) -> LoopT:
     """Return the first live loop; without one, the loop that the hook would find, or None.
 
-    find: returns the loop in folders, None if there is none. Raises OSError if it cannot be read; that is an error in
-        the hook's folders only.
+    find: returns the loop in folders, None if there is none. Raises OSError if it cannot be read. Only in the hook's
+        folders that is an error.
     """
     first = find(list(project_folders({})))
     if first is not None and is_live(first):
@@ -138,15 +138,15 @@ def find_first_live(find: Callable[[list[str]], LoopT], is_live: Callable[[Any],
 def find_changeable(
     find: Callable[[list[str]], LoopT], is_live: Callable[[Any], bool], owner_of: Callable[[Any], str]
 ) -> LoopT:
-    """Return the live loop that a command of this session may change; without one, as `find_first_live`.
+    """Return the live loop that a command of this session may change; without one, like `find_first_live`.
 
-    That is the session's own loop, wherever it is; otherwise one in the folders in which the hook looks, or one
-    elsewhere that no session has claimed. A person outside of a session may change each.
+    This is the session's own loop in any folder; otherwise a loop in the hook's folders, or an unclaimed one elsewhere.
+    A person outside of a session may change all of them.
 
     find, is_live: as for `find_first_live`.
-    owner_of: returns the id of the session that a loop belongs to, CLAIM or "" if there is none yet.
+    owner_of: returns the id of a loop's session, or CLAIM or "" if it has none yet.
 
-    Raises CommandError if the only live loop is another session's, elsewhere.
+    Raises CommandError if the only live loop belongs to another session and is elsewhere.
     """
     session = current_session()
     loop = find_first_live(find, is_live)
@@ -162,7 +162,7 @@ def find_changeable(
 
 
 def name_elsewhere(path: str) -> str:
-    """Return a sentence that names a loop's folder, "" if the hook of this folder looks there.  path: as below."""
+    """Return a sentence that names a loop's folder; "" if this folder's hook looks there. path: as below."""
     folder = folder_of_loop(path)
     return "" if folder in project_folders({}) else f" It is in {plain(folder)}."
 

@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
 
 
 def explain(arguments: argparse.Namespace) -> None:
-    """Print every line that scored, and the totals beside the thresholds."""
+    """Print every scored line, and the totals beside the thresholds."""
     event = HookEvent({"transcript_path": arguments.transcript}, "Stop")
     settings = memory.MemorySettings(read_memory_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
@@ -53,7 +53,7 @@ def explain(arguments: argparse.Namespace) -> None:
 
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
-    """Return a category's score and the lines that it is made of."""
+    """Return a category's score, and the lines that contribute to it."""
     scored = facts.of(category)
     points, threshold = memory.score(scored), facts.thresholds[category]
     lines = [
@@ -70,7 +70,7 @@ def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
 
 
 def quote_bytes(words: bytes) -> str:
-    """Return words of a transcript as the machine's message would show them."""
+    """Return words of a transcript in the form of the machine's message."""
     return memory.quote_line(words.decode("utf-8", "surrogatepass"))
 
 

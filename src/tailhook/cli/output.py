@@ -1,4 +1,4 @@
-"""What the commands have in common: how they are declared, how they print, how they fail."""
+"""Common parts of the commands: how they are declared, print and fail."""
 
 import argparse
 import io
@@ -32,7 +32,7 @@ class UsageError(CommandError):
 
 
 class Commands(Protocol):
-    """What `ArgumentParser.add_subparsers` gives."""
+    """The result of `ArgumentParser.add_subparsers`."""
 
     def add_parser(self, name: str, **options: Any) -> argparse.ArgumentParser: ...
 
@@ -53,7 +53,7 @@ def open_missing_streams() -> None:
 
 
 class WaitingFile(io.FileIO):
-    """A standard stream that is a non-blocking pipe: waits for its reader, as a blocking one does."""
+    """A standard stream on a non-blocking pipe: waits for its reader, like a blocking pipe."""
 
     def write(self, data: "ReadableBuffer") -> int:
         """Write some bytes, and return how many. Raises OSError."""
@@ -63,7 +63,7 @@ class WaitingFile(io.FileIO):
 
 
 def is_blocking(stream: io.TextIOWrapper) -> bool:
-    """Return whether the stream waits for its reader, or has no descriptor: it may be a buffer, or closed."""
+    """Return whether the stream waits for its reader, or has no descriptor: then it is a buffer, or closed."""
     try:
         return os.get_blocking(stream.fileno())
     except (OSError, ValueError):
@@ -71,7 +71,7 @@ def is_blocking(stream: io.TextIOWrapper) -> bool:
 
 
 def wait_for_readers() -> None:
-    """Let stdout and stderr wait for their readers, if they are non-blocking: print would lose what does not fit."""
+    """Let stdout and stderr wait for their readers if they are non-blocking. Otherwise print would lose text."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and not is_blocking(stream):
             raw = WaitingFile(stream.fileno(), "w", closefd=False)
@@ -105,7 +105,7 @@ def attempt(command: Callable[[], int | None]) -> int:
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Let the block end early if the reader of our output has left: what follows decides about the exit code."""
+    """Let the block end early if the reader of our output has left: the code after it decides about the exit code."""
     try:
         yield
     except BrokenPipeError:
@@ -172,7 +172,7 @@ def number_fault(word: str, least: int) -> str:
 
 
 def print_json(facts: Mapping[str, Any]) -> None:
-    """Print facts for a program, with JSON's escapes if stdout's encoding lacks a character, as UTF-8 lone surrogates.
+    """Print facts for a program, with JSON's escapes for characters that stdout's encoding lacks (UTF-8: surrogates).
 
     Raises what `print_words` raises.
     """
@@ -185,7 +185,7 @@ def print_json(facts: Mapping[str, Any]) -> None:
 
 
 def print_lines(*lines: str) -> None:
-    """Print lines for a person. Raises what `print_words` raises."""
+    """Print lines for a person. Raises the same errors as `print_words`."""
     print_words("".join(f"{line}\n" for line in lines))
 
 
@@ -209,10 +209,10 @@ def print_words(words: str) -> None:
 
 
 def replace_output(name: str, data: bytes) -> None:
-    """Write a file that a person has named. Raises OSError, which names it.
+    """Write a file that a person has named. Raises OSError with its name.
 
-    A file appears whole and keeps its mode. A new one has that of the umask. A pipe or a device is written to. A link
-    leads to what is written.
+    A file appears whole and keeps its mode; a new one has the umask's. A pipe or a device is written to. Links are
+    followed.
     """
     try:
         write_target(Path(name), data)
@@ -232,9 +232,9 @@ def write_target(path: Path, data: bytes) -> None:
 
 @contextmanager
 def naming_output(name: str) -> Iterator[None]:
-    """Raise CommandError with a name for an OSError that names no file, such as that of a full disk.
+    """Raise CommandError with a name for an OSError without a file's name, such as that of a full disk.
 
-    name: of the file, folder or stream that is written. A BrokenPipeError stays as it is.
+    name: of the written file, folder or stream. A BrokenPipeError stays as it is.
     """
     try:
         yield
@@ -247,12 +247,12 @@ def naming_output(name: str) -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Let stdout lead nowhere. Otherwise the exit tries again to write what is left, and fails."""
+    """Let stdout lead nowhere. Otherwise the exit tries again to write the rest, and fails."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines: str) -> None:
-    """Print what was done or found, for a program or for a person."""
+    """Print a result, for a program or for a person."""
     if arguments.json:
         print_json(facts)
     else:
@@ -260,7 +260,7 @@ def print_facts(arguments: argparse.Namespace, facts: Mapping[str, Any], *lines:
 
 
 def counted(count: int, things: str) -> str:
-    """Return how many things there are.  things: the plural of their name.
+    """Return a number of things in words. things: the plural of their name.
 
     >>> counted(1, "matches"), counted(1200, "tool uses")
     ('1 match', '1,200 tool uses')

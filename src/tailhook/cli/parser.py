@@ -10,8 +10,7 @@ from tailhook import __version__
 from tailhook.cli.arguments import CommandParser
 from tailhook.cli.output import CommandGroup, attempt, open_missing_streams, wait_for_readers
 
-# What a person wants, with the modules of this folder that declare commands for it, and their commands: in the order in
-# which `tailhook` lists them.
+# By a person's wish: this folder's modules for it, and their commands, in the order of the list that `tailhook` prints.
 COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
     "Set up and check": {"install": ("install",), "uninstall": ("uninstall",), "doctor": ("doctor",)},
     "Keep an agent at work": {"loop": ("loop",), "ralph": ("ralph",), "triage": ("triage",), "memory": ("memory",)},
@@ -20,7 +19,7 @@ COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
     "Run and measure hooks": {"hook": ("hook", "hook-command"), "pool": ("pool",), "bench": ("bench",)},
 }
 COMMAND_MODULES = {name: commands for modules in COMMANDS_BY_WISH.values() for name, commands in modules.items()}
-HELP_COLUMN, HELP_WIDTH = 16, 100  # where the texts of the commands begin in the list of them all, and where they end
+HELP_COLUMN, HELP_WIDTH = 16, 100  # columns of the commands' texts in the list of all commands: first and last
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -40,9 +39,9 @@ def run_command(argv: Sequence[str]) -> int:
 
 
 def modules_of(argv: Sequence[str]) -> Collection[str]:
-    """Return the modules that the words need: that of their command if they begin with one, otherwise all.
+    """Return the modules that the words need: their command's if they begin with one, otherwise all.
 
-    To import all of them takes longer than most commands.
+    Importing all of them takes longer than most commands.
     """
     if argv == ["--version"]:
         return ()

@@ -176,7 +176,7 @@ def serve_with(options: "DaemonOptions", ready: "Callable[[str], None]") -> None
 
 
 def serve_by_itself() -> None:
-    """Run the daemon that a hook started: change to /, and close all inherited descriptors but 0 to 2."""
+    """Run the daemon for a hook: change to /, and close all inherited descriptors except 0 to 2."""
     os.chdir("/")
     for fd in [int(path.name) for path in Path("/dev/fd").iterdir()]:
         if fd > 2:
@@ -200,7 +200,7 @@ def serve_kept() -> None:
 
 
 def silence_stderr() -> None:
-    """Redirect stderr to /dev/null. Before, it was the file in which hooks look for the reason of a failed start."""
+    """Redirect stderr to /dev/null. Until now it was a file: hooks find the reason of a failed start in it."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, 2)
     os.close(nothing)

@@ -64,7 +64,7 @@ def show_status(arguments: argparse.Namespace) -> None:
 
 
 def why_none(folder: str, pools: Sequence[RunningPool]) -> str:
-    """Return why no pool answers this process's hooks, or when one will be started.  pools: those that run."""
+    """Return why no pool answers this process's hooks, or when one will be started. pools: the running ones."""
     if not Path(folder, CLIENT_FILE).exists():
         return "the client is not installed"
     if any(pool.has_own_socket for pool in pools):
@@ -99,7 +99,7 @@ def stop(arguments: argparse.Namespace) -> None:
 def own_folder(find_client: Callable[[], str] = client_path) -> str:
     """Return the folder of this installation's client. Raises CommandError if the package has none.
 
-    find_client: returns the client's path: `client_path`, or `prepare_client`, which writes the client before.
+    find_client: returns the client's path. It is `client_path`, or `prepare_client` to write the client before.
     """
     try:
         return client_folder_of(find_client())

@@ -13,7 +13,7 @@ DRAW_INTERVAL_S = 0.1
 
 
 class ProgressBar:
-    """Draws how far a scan is: files, bytes, rate, and the time that is left.
+    """Draws the progress of a scan: files, bytes, rate, and time left.
 
     No thread draws it, so rows can be written to the same terminal while it is hidden.
     """
@@ -35,7 +35,7 @@ class ProgressBar:
             auto_refresh=False,
         )
         self.task = self.bar.add_task("scan", total=None, files=0, all_files=0)
-        self.drawn_at = time.monotonic()  # a scan that takes less than the interval shows no bar
+        self.drawn_at = time.monotonic()  # a scan of less than the interval shows no bar
         self.was_begun = False
 
     def __call__(self, progress: Progress) -> None:
@@ -58,15 +58,15 @@ class ProgressBar:
         self.bar.stop()
 
     def end(self) -> None:
-        """Remove it from the terminal and show the cursor, also if a signal interrupted rich while it did that."""
-        with suppress(IndexError):  # rich's stop takes back what its start had not done yet
+        """Remove it from the terminal and show the cursor, even if a signal interrupts rich meanwhile."""
+        with suppress(IndexError):  # rich's stop undoes steps that its start has not done yet
             self.bar.stop()
         if self.was_begun:
             self.bar.console.show_cursor(True)
 
 
 class ProgressView:
-    """Keeps how far a scan is and whether it has rows, and draws a progress bar if there is one."""
+    """Keeps the progress of a scan and whether it has rows, and draws a progress bar if there is one."""
 
     def __init__(self) -> None:
         self.newest = Progress(0, 0, 0, 0)
@@ -85,13 +85,13 @@ class ProgressView:
             self.bar.hide()
 
     def end(self) -> None:
-        """Remove the bar from the terminal, also if a signal came while that was done."""
+        """Remove the bar from the terminal, even if a signal comes meanwhile."""
         if self.bar is not None:
             self.bar.end()
 
 
 def make_bar() -> ProgressBar | None:
-    """Return a progress bar, or None if there is no terminal that can draw it or rich is not installed.
+    """Return a progress bar, or None if no terminal can draw it or rich is not installed.
 
     A terminal with TERM=dumb cannot. rich would write an empty line there each time the bar is hidden.
     """

@@ -21,7 +21,7 @@ from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
 from tailhook.stores.frontmatter import FrontMatter, quote_yaml, read_end
 
-MAX_SHOWN_CHARS = 10_000  # characters of a hook's answer that a host shows whole
+MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
 
 
 def add(commands: Commands) -> None:
@@ -64,7 +64,7 @@ def add(commands: Commands) -> None:
 
 
 def start_ralph(arguments: argparse.Namespace) -> None:
-    """Write the state file of a new loop and print what its agent must know."""
+    """Write the state file of a new loop, and print its agent's instructions."""
     prompt = prompt_argument(arguments)
     if not (prompt or arguments.prompt_file or sys.stdin.isatty()):
         prompt = sys.stdin.read().strip()
@@ -106,7 +106,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
 
 
 def page(limit: int, promise: str, prompt: str) -> str:
-    """Return the state file of a loop that begins."""
+    """Return the state file of a new loop."""
     return "\n".join(
         (
             "---",
@@ -125,7 +125,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 
 def refuse_live(force: bool) -> None:
-    """Raise CommandError if a loop runs and is not to be ended. Only under the lock."""
+    """Raise CommandError if a loop runs and must not be ended. Only under the lock."""
     loop = find_replaced_ralph()
     state = loop.state if loop else None
     if loop and state and ralph.is_live(state) and not force:
@@ -137,7 +137,7 @@ def refuse_live(force: bool) -> None:
 
 
 def find_replaced_ralph() -> store.RalphFile | None:
-    """Return the loop that a new one would replace: the one in the hook's folders, or this session's elsewhere."""
+    """Return the loop that a new one would replace: in the hook's folders, or this session's loop elsewhere."""
     loop, session = store.find_ralph(project_folders({})), current_session()
     if not session or loop is not None:
         return loop
@@ -207,7 +207,7 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
 
 
 def cancel_ralph(arguments: argparse.Namespace) -> None:
-    """Remove the state file, whatever is in it."""
+    """Remove the state file, even if it is not valid."""
     loop = find_live_ralph()
     with loop.lock():
         loop.reload()
@@ -224,7 +224,7 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
 
 
 def owner_of_ralph(loop: store.RalphFile) -> str:
-    """Return the id of the session that a loop belongs to, CLAIM or "" if there is none yet."""
+    """Return the id of a loop's session, or CLAIM or "" if it has none yet."""
     owner = (loop.state or {}).get("session_id")
     return owner if isinstance(owner, str) else ""
 

@@ -1,4 +1,4 @@
-"""Writes the rows of a scan as a command's flags ask: counted, cut off, sorted, in a format, to stdout or a file."""
+"""Writes the rows of a scan by a command's flags: counted, limited, sorted, in a format, to stdout or a file."""
 
 import argparse
 import io
@@ -18,7 +18,7 @@ from typing import BinaryIO, cast
 from tailhook.cli.output import coloured, naming_output, print_facts
 from tailhook.fleet.columns import CONTEXT_CHARS
 
-LINE_END_S = 1.0  # how long the reader of a pipe has to take the end of a long line after Ctrl-C
+LINE_END_S = 1.0  # for the reader of a pipe to take the end of a long line after Ctrl-C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 def write_chosen(
     arguments: argparse.Namespace, scan: "Scan", columns: "Iterable[str]", batches: "Iterable[ArrowBatch]"
 ) -> int | None:
-    """Write the rows as the flags ask, and return how many there are, or None with --count, which prints the number.
+    """Write the rows by the flags, and return their number; None with --count: then the number is printed.
 
-    Raises CommandError and OSError for an output that cannot be written.
+    Raises CommandError or OSError if the output cannot be written.
     """
     from tailhook.fleet.output import whole_file
 
@@ -61,7 +61,7 @@ def write_chosen(
 
 @contextmanager
 def whole_lines(file: BinaryIO) -> "Iterator[BinaryIO]":
-    """Yield a file that gets whole lines, also if Ctrl-C ends the block while the reader of a pipe is slow."""
+    """Yield a file that gets whole lines, even if Ctrl-C ends the block while the reader of a pipe is slow."""
     try:
         is_pipe = stat.S_ISFIFO(os.fstat(file.fileno()).st_mode)
     except OSError:  # it has no descriptor
@@ -84,12 +84,12 @@ def whole_lines(file: BinaryIO) -> "Iterator[BinaryIO]":
 class LinePipe(io.RawIOBase):
     """Writes to a pipe as many whole lines as it takes at once, so that Ctrl-C does not cut a line.
 
-    Only a line that is longer than that is written in parts.
+    Only a longer line is written in parts.
     """
 
     def __init__(self, file: BinaryIO) -> None:
         self.fd = file.fileno()
-        self.rest = memoryview(b"")  # that is not written yet
+        self.rest = memoryview(b"")  # not written yet
         self.is_in_line = False  # a part of a line is written
         self.is_writing = self.was_interrupted = False
 
@@ -100,7 +100,7 @@ class LinePipe(io.RawIOBase):
         return True
 
     def interrupt(self, *_: object) -> None:
-        """Raise KeyboardInterrupt, but not while it is not known how much was written."""
+        """Raise KeyboardInterrupt, except while it is unknown how much was written."""
         self.was_interrupted = True
         if not self.is_writing:
             raise KeyboardInterrupt
@@ -114,7 +114,7 @@ class LinePipe(io.RawIOBase):
         return size
 
     def _write_some(self) -> None:
-        """Write what a pipe with room takes without waiting: PIPE_BUF bytes (pipe(7))."""
+        """Write as much as a pipe with room takes without waiting: PIPE_BUF bytes (pipe(7))."""
         some = bytes(self.rest[: select.PIPE_BUF])
         end = some.find(b"\n") + 1 if self.is_in_line else some.rfind(b"\n") + 1
         self.is_writing = True
@@ -128,7 +128,7 @@ class LinePipe(io.RawIOBase):
             raise KeyboardInterrupt
 
     def end_line(self) -> None:
-        """Write the rest of a line of which a part is written, if the reader takes it soon."""
+        """Write the rest of a partly written line, if the reader takes it soon."""
         self.was_interrupted = False
         until = time.monotonic() + LINE_END_S
         while self.is_in_line and self.rest and (left := until - time.monotonic()) > 0:
@@ -137,7 +137,7 @@ class LinePipe(io.RawIOBase):
 
 
 class RowCounter:
-    """Counts the rows of batches while they are read, and ends after `limit` of them."""
+    """Counts the rows of batches during reading, and ends after `limit` of them."""
 
     def __init__(self, batches: "Iterable[ArrowBatch]", limit: int | None = None) -> None:
         self.batches, self.limit = batches, limit
@@ -175,7 +175,7 @@ def write_rows(
     batches: "Iterable[ArrowBatch]",
     file: BinaryIO,
 ) -> None:
-    """Write batches to a file in the format that was chosen."""
+    """Write batches to a file in the chosen format."""
     from tailhook._core import make_batch
     from tailhook.cli.table import OPTIONAL, TableWriter, write_table
     from tailhook.fleet.output import FILE_WRITERS, TEXT_WRITERS
@@ -185,7 +185,7 @@ def write_rows(
         optional = OPTIONAL if arguments.columns is None else ()
         write_table(batches, TableWriter(columns, look(file), None if arguments.redact else context, optional), file)
         return
-    kept = (batch.select(columns) for batch in batches)  # without those that only the order needed
+    kept = (batch.select(columns) for batch in batches)  # without columns needed only for the order
     if arguments.format in TEXT_WRITERS:
         TEXT_WRITERS[arguments.format](kept, columns, file)
     else:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from tailhook.fleet.report import ScanReport
     from tailhook.fleet.scan import Patterns, Scan
 
-ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # what the rows of a table are called, if not as the table
+ROWS_ARE = {"tools": "tool uses", "usage": "responses"}  # the name of a table's rows, if not the table's own
 FILE_FORMATS = FORMATS[1:]  # a table is only for a person
-GC_THRESHOLD = 1 << 17  # objects; at Python's 700, a scan of many files looks for cycles for a sixth of its time
-MAX_KINDS = 8  # of unknown records, that are named
+GC_THRESHOLD = 1 << 17  # objects; with Python's 700, a scan of many files searches cycles for a sixth of its time
+MAX_KINDS = 8  # of unknown records to name
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
 FOR_MATCHES = (
     "pattern",
@@ -168,7 +168,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
 
 
 def check_flags(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for flags that do not go together, and for empty names."""
+    """Raise UsageError for contradictory flags, and for empty names."""
     for flag, name, kind in (("--resume", arguments.resume, "a folder"), ("-o", arguments.output, "a file")):
         if name == "":
             raise UsageError(f"{flag} is an empty name: give {kind}")
@@ -202,9 +202,9 @@ def check_resume(arguments: argparse.Namespace) -> None:
 
 
 def choose_output(arguments: argparse.Namespace) -> argparse.Namespace:
-    """Return the arguments with the format and the file that they mean; the file is None for stdout.
+    """Return the arguments with their format and file; the file is None for stdout.
 
-    Raises UsageError if they do not name a format, or one that stdout does not take.
+    Raises UsageError if they name no format, or a format that stdout does not take.
     """
     output, format_name = arguments.output, "jsonl" if arguments.json else arguments.format
     if arguments.resume:
@@ -239,7 +239,7 @@ def check_output(arguments: argparse.Namespace) -> None:
 
 
 def is_same_path(first: str, second: str) -> bool:
-    """Return whether two names mean one place, which may not exist."""
+    """Return whether two names mean the same place. It may not exist."""
     return os.path.realpath(first) == os.path.realpath(second)
 
 
@@ -301,7 +301,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
 
 
 def extra_columns(arguments: argparse.Namespace, asked: list[str]) -> list[str]:
-    """Return the columns that are needed and not printed."""
+    """Return the needed columns that are not printed."""
     from tailhook.cli.table import HIGHLIGHT
 
     sort = [arguments.sort.removesuffix(":desc")] if arguments.sort else []
@@ -310,7 +310,7 @@ def extra_columns(arguments: argparse.Namespace, asked: list[str]) -> list[str]:
 
 
 def make_scan(arguments: argparse.Namespace, **question: Any) -> "Scan":
-    """Return the scan that flags ask for: those that `add_*` adds, and a question. Raises UsageError."""
+    """Return the scan for the flags of the `add_*` functions and a question. Raises UsageError."""
     from tailhook.fleet.scan import scan as make
 
     try:
@@ -338,11 +338,11 @@ def project_argument(word: str) -> str:
 
 
 class Terminated(BaseException):
-    """The process is to end, by a signal: its argument."""
+    """The process must end because of a signal: its argument."""
 
 
 def raise_terminated(number: int, _: object) -> None:
-    """Raise Terminated, so that files that are not whole are removed."""
+    """Raise Terminated, so that unfinished files are removed."""
     raise Terminated(number)
 
 
@@ -353,15 +353,15 @@ def run(
     rows_are: str,
     stops_at: int | None = None,
 ) -> int:
-    """Write the rows of a scan, then what the scan reports. Return the exit code.
+    """Write the rows of a scan, then its report. Return the exit code.
 
     view: the scan's progress.
     write: takes the batches, and returns how many rows were written, or None.
-    rows_are: what the rows are called in the summary.
-    stops_at: after how many rows `write` takes no more batches; None if it takes all.
+    rows_are: the name of the rows in the summary.
+    stops_at: the number of rows after which `write` takes no more batches; None if it takes all.
 
-    If the person interrupts it, what is finished was written, and the process exits at once: threads that still read
-    are not waited for. SIGTERM and SIGHUP end it as if nothing handled them, after unfinished files were removed.
+    If the person interrupts it, finished rows are written, and the process exits at once, without waiting for reading
+    threads. SIGTERM and SIGHUP end it as if they were not handled, after unfinished files were removed.
     """
     count = write_until_stopped(scan, view, write)
     print_report(scan, view, count, rows_are, stops_at)
@@ -371,9 +371,9 @@ def run(
 def write_until_stopped(
     scan: "Scan", view: "ProgressView", write: "Callable[[Iterable[ArrowBatch]], int | None]"
 ) -> int | None:
-    """Write the rows of a scan, and return what `write` returns. See `run` for what stops it.
+    """Write the rows of a scan, and return the result of `write`. See `run` for interruptions.
 
-    Raises OSError and CommandError for an output that cannot be written; stdout leads nowhere then.
+    Raises OSError or CommandError if the output cannot be written; stdout leads nowhere then.
     """
     gc.set_threshold(GC_THRESHOLD)
     count = None
@@ -405,9 +405,9 @@ def write_until_stopped(
 
 
 def print_report(scan: "Scan", view: "ProgressView", count: int | None, rows_are: str, stops_at: int | None) -> None:
-    """Print on stderr what a scan reports, and on a terminal a last line that sums up.
+    """Print a scan's report on stderr, and on a terminal a last line with a summary.
 
-    count: what `write` returned. The other parameters are those of `run`.
+    count: the result of `write`. The other parameters are those of `run`.
     """
     report = scan.report
     lines = report_lines(scan, report, view.newest.all_files)
@@ -438,9 +438,9 @@ def hiding(batches: "Iterable[ArrowBatch]", view: "ProgressView") -> "Iterator[A
 
 
 def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
-    """Return what a person has to know of a scan, apart from its rows.
+    """Return lines for a person about a scan, beside its rows.
 
-    files: that there were to read; with --limit not all of them are in the report.
+    files: the number of files to read; with --limit not all of them are in the report.
     """
     lines = [f"{path}: {reason}" for path, reason in report.skipped[:MAX_PROBLEMS]]
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
@@ -465,7 +465,7 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
 
 
 def missing_lines(scan: "Scan") -> list[str]:
-    """Return what the conditions of a scan without rows mean, for those that are easily given wrongly."""
+    """Return hints for a scan without rows: on the conditions that are easily given wrongly."""
     conditions = scan._question.conditions
     lines = []
     if conditions.project is not None:
@@ -477,7 +477,7 @@ def missing_lines(scan: "Scan") -> list[str]:
 
 
 def describe_kinds(counts: "Mapping[tuple[str, str], int]") -> str:
-    """Return how many records of each unknown type and version of the host there are, the most frequent first."""
+    """Return the number of records by unknown type and version of the host, the most frequent first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     words = [f"{' of version '.join(filter(None, kind))} ({number:,})" for kind, number in ordered[:MAX_KINDS]]
     more = sum(number for _, number in ordered[MAX_KINDS:])
@@ -485,7 +485,7 @@ def describe_kinds(counts: "Mapping[tuple[str, str], int]") -> str:
 
 
 def summary(report: "ScanReport") -> str:
-    """Return what was read, as the last line of a scan."""
+    """Return the last line of a scan: how much was read."""
     from tailhook.pictures.axis import format_bytes
 
     seconds = seconds_of(report)

@@ -1,4 +1,4 @@
-"""What the commands that start a loop know of the session they run in, and how they take its prompt."""
+"""Common parts of the commands that start a loop: their session and its prompt."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ Run = Callable[[argparse.Namespace], int | None]
 
 
 def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
-    """Declare what can be done with a loop that runs; `loop` is what it is called."""
+    """Declare the commands for a running loop. loop: its name in the help."""
     for name, run, about in (
         ("status", status, f"show the state of the {loop} of this project"),
         ("adopt", adopt, f"let this session take over the {loop} of this project"),
@@ -26,7 +26,7 @@ def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Ru
 
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that give a prompt."""
+    """Add the arguments for a prompt."""
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file; - reads stdin")
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="the task for the agent")
     parser.set_defaults(add_words=add_to_prompt)
@@ -57,9 +57,9 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
 
 
 def report_driver(machine: str, limit: int | None) -> None:
-    """Print on stderr that no hook would continue the loop here, or that a host would end its turns before its limit.
+    """Print a warning if no hook would continue the loop here, or a host would end its turns before its limit.
 
-    machine: the one that the loop belongs to.
+    machine: the loop's machine.
     limit: the loop's own, None if it has none.
     """
     surveys = surveys_here()
@@ -93,7 +93,7 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
 def format_next_stop(machine: str, outcome: str, why: str) -> str:
     """Return a verdict about the next stop as a sentence for a person.
 
-    machine: the one that decides.
+    machine: the deciding one.
     """
     if outcome != "block":
         return f"At the next stop the agent may stop: {why}."

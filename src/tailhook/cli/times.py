@@ -30,11 +30,11 @@ def resolve_time(word: str, now: datetime) -> datetime | None:
     """Return the time that a word means, in UTC, or None.
 
     A date is its midnight. A time without a zone, a date, and the words `today` and `yesterday` are of this
-    computer's time zone. If that leads out of the years 1 to 9999, they are of UTC. `7d` is seven times 24 hours ago.
+    computer's time zone. If that leaves the years 1 to 9999, they are of UTC. `7d` is seven times 24 hours ago.
 
     now: aware.
 
-    Raises OverflowError for another time that is not in these years.
+    Raises OverflowError for any other time outside of these years.
 
     >>> now = datetime(2026, 11, 22, 12, tzinfo=UTC)
     >>> print(resolve_time("2026-11-01T09:30+01:00", now), resolve_time("36h", now))

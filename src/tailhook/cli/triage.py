@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
 
 
 def print_triage_status(arguments: argparse.Namespace) -> None:
-    """Print the phase, the counts, the groups, and what the next stop would get."""
+    """Print the phase, the counts, the groups, and the verdict of the next stop."""
     config = load_config(project_root({}))
     pipeline = find_pipeline(list(project_folders({})), config.get("triage", {}).get("state_dirs"))
     facts = pipeline_facts(config, pipeline)

@@ -1,4 +1,4 @@
-"""`tailhook uninstall` removes the hooks from an agent host's settings, and with the last ones what hooks need."""
+"""`tailhook uninstall` removes the hooks from a host's settings, and with the last ones the files that hooks need."""
 
 import argparse
 import os
@@ -121,7 +121,7 @@ def describe_loops() -> list[str]:
 def describe_loop(surveys: Sequence[Survey], machine: str, path: str, group: str) -> list[str]:
     """Return a line about a running loop if no hook continues it any more.
 
-    group: of the command that ends it.
+    group: of the command to end it.
     """
     if not why_not_driven(surveys, machine):
         return []
@@ -131,11 +131,11 @@ def describe_loop(surveys: Sequence[Survey], machine: str, path: str, group: str
 
 
 def use_state_of_installed(file: HooksFile, path: str) -> None:
-    """Let this process use the private state folder that the hooks were installed with.
+    """Let this process use the private state folder of the installed hooks.
 
-    XDG_STATE_HOME may name another one now. Their client, its pool, and the receipts of what was installed are there.
-    Only the user's own settings are trusted with this: a project's file may have come with a clone, and the processes
-    behind the sockets of that folder will be ended.
+    XDG_STATE_HOME may name another one now. The hooks' client, its pool, and the receipts of the installation are
+    there. Only the user's own settings may name it: a project's file may come with a clone, and the processes behind
+    that folder's sockets will be ended.
     """
     is_own = os.path.realpath(path) == os.path.realpath(file.path("user"))
     with suppress(OSError, SettingsError, ValueError):
@@ -150,11 +150,11 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
         else:
             print_lines(f"The hooks were installed with XDG_STATE_HOME={plain(home)}, which is used here, too.")
             os.environ["XDG_STATE_HOME"] = home
-            posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # which does not follow os.environ
+            posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # it does not follow os.environ
 
 
 def may_remove_client(arguments: argparse.Namespace) -> bool:
-    """Ask whether to remove the client, if there is one: hooks that were written by hand may use it."""
+    """Ask whether to remove the client, if there is one: hand-written hooks may use it."""
     if arguments.yes or not client_folders(files_by_client()):
         return True
     if sys.stdin.isatty():
@@ -164,7 +164,7 @@ def may_remove_client(arguments: argparse.Namespace) -> bool:
 
 
 def remove_rest() -> None:
-    """Remove the clients that no known hook uses, and end the pools and the daemon. Print what was done."""
+    """Remove the clients that no known hook uses, and end the pools and the daemon. Print the results."""
     using = files_by_client()
     if remove_clients(using):
         print_lines("The pool was ended and the native client removed.")
@@ -185,7 +185,7 @@ def end_daemon() -> list[str]:
             lines = [f"The daemon was ended. What it has recorded stays in {plain(str(paths.state_path()))}."]
         else:
             lines = [f"The daemon did not end within {DAEMON_ENDS_S:g} s {advice}"]
-    paths.remove_argv()  # which a daemon that starts writes again
+    paths.remove_argv()  # a starting daemon writes it again
     return lines
 
 

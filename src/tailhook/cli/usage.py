@@ -1,4 +1,4 @@
-"""`tailhook usage`: tokens by day, model, project and so on; what they cost, with a price list."""
+"""`tailhook usage`: tokens by day, model, project and so on; their cost, with a price list."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tailhook.cli.totals import Total
     from tailhook.fleet.scan import Scan
 
-NO_NAME = {"agent": "main conversation"}  # a group without a name, if that means something
+NO_NAME = {"agent": "main conversation"}  # words for a group without a name
 NO_COST = "\N{EN DASH}"
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
 OPTIONAL_HEADS = (
@@ -39,9 +39,9 @@ OPTIONAL_HEADS = (
     "responses",
     "input",
     "output",
-)  # in the order in which they are left out
+)  # in the order of leaving them out
 MIN_NAME_CELLS = 10
-MIN_COLUMNS = 2  # that are shown, with the names, however long these are
+MIN_COLUMNS = 2  # shown beside the names in any case
 
 
 def add(commands: Commands) -> None:
@@ -112,7 +112,7 @@ def print_totals(
 
 
 def count_old_chats(scan: "Scan") -> int:
-    """Return how many chats of Gemini CLI are in files of its old form alone, which no scan reads: one JSON object."""
+    """Return how many chats of Gemini CLI are only in files of its old form, one JSON object. No scan reads these."""
     from pathlib import Path
 
     from tailhook.fleet.listing import default_folders
@@ -144,7 +144,7 @@ def table_lines(
     """Return the totals as a table.
 
     room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out. Names that
-        would look the same are cut in their middle; if they look the same then, too, they are not cut.
+        would look the same are cut in their middle; if they still look the same, they are not cut.
     """
     from tailhook.cli.table import cut_end, cut_middle, cut_start
     from tailhook.pictures.terminal import count_cells
@@ -183,7 +183,7 @@ def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str,
 
 
 def format_cost(total: "Total") -> str:
-    """Return a cost in dollars: at least so much if some responses have no price, a dash if none has one."""
+    """Return a cost in dollars; a lower limit if some responses have no price, a dash if all have none."""
     if total.is_unpriced:
         return NO_COST
     return f"{'≥ ' if total.unpriced else ''}${total.cost:,.2f}"

@@ -1,4 +1,4 @@
-"""Checks everything that can be wrong with the hooks of each host, and reports what to do about it.
+"""Checks each host's hooks for all known faults, and reports what to do.
 
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
@@ -40,18 +40,18 @@ from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
 from tailhook.stores.ralph import find_ralph
 
-SLOW_RATIO = 2.0  # times bare Python: far beyond what the hook is built to, so not the noise of a busy machine
+SLOW_RATIO = 2.0  # times bare Python: far above a hook's usual time, so not the noise of a busy machine
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
-RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop, which knows no age, is asked about
-SWITCHES = {  # what each variable disables if it is "1"
+RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop is reported; it has no age limit of its own
+SWITCHES = {  # what a variable disables if it is "1"
     "TAILHOOK_DISABLE": "all machines",
     **{row["off_switch"].decode(): f"the {name} machine" for name, row in MACHINES.items() if "off_switch" in row},
 }
 
 
 def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
-    """Yield every finding about the hooks files of these scopes, and about what the hooks need."""
+    """Yield every finding about the hooks files of these scopes, and about the things that the hooks need."""
     settings = load_config(project_root({}))
     wanted = configured_machines(settings)
     surveys = [survey_host(file, wanted, scopes) for file in hooks_files()]
@@ -91,9 +91,9 @@ def report_unusable(survey: Survey) -> Iterator[Finding]:
 
 
 def report_obstacles(survey: Survey) -> Iterator[Finding]:
-    """Yield a failure for what keeps hooks from running.
+    """Yield a failure for each thing that keeps hooks from running.
 
-    It is a warning if it concerns another tool's entry alone, or hooks that the person has yet to trust.
+    It is a warning if it concerns only another tool's entry, or hooks that the person has yet to trust.
     """
     for obstacle in survey.obstacles:
         is_another = obstacle.within and not any(map(obstacle.stops, survey.installed))
@@ -102,7 +102,7 @@ def report_obstacles(survey: Survey) -> Iterator[Finding]:
 
 
 def check_plates() -> Iterator[Finding]:
-    """Yield what is found about the daemon; a file that cannot be used is a finding too."""
+    """Yield the findings about the daemon. A file that cannot be used is a finding, too."""
     try:
         yield from daemon.check_daemon()
     except OSError as error:
@@ -110,9 +110,9 @@ def check_plates() -> Iterator[Finding]:
 
 
 def find_clients(installed: Sequence[Installed]) -> set[str]:
-    """Return the paths of the native clients that hooks may run: those of known hooks, and that of this installation.
+    """Return the paths of the native clients that hooks may run: of known hooks, and of this installation.
 
-    The plugin, and hooks that were written by hand, run the last one.
+    The plugin and hand-written hooks run the last one.
     """
     clients = {client_of(there.hook.argv) for there in installed if there.hook} - {""}
     with suppress(OSError):
@@ -127,7 +127,7 @@ def find_clients(installed: Sequence[Installed]) -> set[str]:
 def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding:
     """Return whether one installed hook answers, and how fast.
 
-    timed: the argvs that need not be measured again; adds this one.
+    timed: the argvs that are already measured; this one is added.
     """
     if there.hook is None:
         places = os.pathsep.join((os.environ.get("PATH", os.defpath), str(Path.home() / ".local/bin")))
@@ -182,7 +182,7 @@ def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
 
 
 def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a finding if plates is installed, but not for all events that it needs: an older version installed it.
+    """Yield a finding if plates is installed, but not for all its events: an older version installed it.
 
     installed: the places of one host.
     """
@@ -194,7 +194,7 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
 
 
 def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
-    """Yield a note for each stop hook of another tool: one that blocks keeps the agent going whatever ours answers."""
+    """Yield a note for each stop hook of another tool: the agent continues if any hook blocks."""
     for there in found:
         file, path = there.file, there.path
         for hook in hooks_of(file, there.values):
@@ -206,7 +206,7 @@ def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
 
 
 def check_block_cap(survey: Survey) -> Iterator[Finding]:
-    """Yield what the host's limit on blocks in a row is, and where it is set; nothing if no hook is installed."""
+    """Yield the host's limit on blocks in a row, and its place; nothing if no hook is installed."""
     if not survey.installed or not survey.installed[0].file.host.BLOCK_CAP:
         return
     file = survey.installed[0].file
@@ -247,7 +247,7 @@ def find_off_variables(found: Sequence[Found]) -> Iterator[Finding]:
 def check_configuration(enabled: Set[str]) -> Iterator[Finding]:
     """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values.
 
-    enabled: the machines that are configured or that an installed hook names.
+    enabled: the machines of the configuration and of the installed hooks.
     """
     user, root = user_config(), project_root({})
     yield from check_config_file(user, partial(config.user_bytes, user))
@@ -258,7 +258,7 @@ def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | 
     """Yield the findings about one configuration file.
 
     read: returns its bytes; raises OSError.
-    enabled: of a project's file, which may set fewer keys: the machines that its user has enabled.
+    enabled: for a project's file, the machines that its user has enabled; such a file may set fewer keys.
     """
     try:
         values = parse_json(read())
@@ -282,9 +282,9 @@ def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | 
 
 
 def find_machines_not_enabled(path: str, values: Mapping[str, Any], enabled: Set[str]) -> Iterator[Finding]:
-    """Yield a note for each machine that a project's file names and that is not asked: a clone cannot enable one.
+    """Yield a note for each machine in a project's file that is not asked: a clone cannot enable one.
 
-    A file that names no machines names those that it has a section of.
+    If the file names no machines, its sections count as names.
 
     enabled: the machines that the user has enabled.
     """
@@ -297,7 +297,7 @@ def find_machines_not_enabled(path: str, values: Mapping[str, Any], enabled: Set
 
 
 def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
-    """Yield a complaint for each section, key and value that is not used."""
+    """Yield a complaint for each unused section, key and value."""
     for section, keys in values.items():
         if section not in config.KEYS:
             yield f"the section {section!r} is unknown"
@@ -337,7 +337,7 @@ def check_state_folder() -> Iterator[Finding]:
                     replace_file(f"{folder}/state", str(number).encode())
                     times.append((time.perf_counter() - started) * 1000)
         finally:
-            remove_empty_folders(with_parents=not was_there)  # which are not there before an install
+            remove_empty_folders(with_parents=not was_there)  # they are missing before an install
     except OSError as error:
         yield Finding("state", FAILURE, f"state files cannot be saved: {describe(error)}", advice)
         return

@@ -96,13 +96,13 @@ def check_start(start: str) -> Iterator[Finding]:
 
 
 def report_failed_start(advice: str) -> Iterator[Finding]:
-    """Yield why the daemon did not start, if a hook has tried since it last ran."""
+    """Yield why the daemon did not start, if a hook has tried since its last run."""
     if reason := paths.start_failure():
         yield finding(FAILURE, f"the daemon did not start when a hook last tried: {reason}", advice)
 
 
 def find_renamed_databases() -> Iterator[Finding]:
-    """Yield the databases that the daemon has renamed because they were corrupt."""
+    """Yield the corrupt databases that the daemon has renamed."""
     from tailhook.plates.opening import find_set_aside
     from tailhook.plates.options import load_options
 
@@ -115,7 +115,7 @@ def find_renamed_databases() -> Iterator[Finding]:
 
 
 def check_database() -> Iterator[Finding]:
-    """Yield what is wrong with the database of a daemon that hooks start, if it exists."""
+    """Yield the faults of the database of a hook's daemon, if it exists."""
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -152,7 +152,7 @@ def check_database() -> Iterator[Finding]:
 
 
 def check_private_files() -> Iterator[Finding]:
-    """Yield the private files that other users may read or write, and those that are symbolic links."""
+    """Yield the private files that other users may read or write, and symbolic links among them."""
     state, runtime = Path(state_folder_path()), Path(runtime_folder())
     names = (TOKEN_FILE, DATABASE_FILE, SETTINGS_FILE, SPOOL_FILE)
     for path in (runtime, paths.http_socket_path(), runtime / WAKE_UP_SOCKET, *(state / name for name in names)):

@@ -1,4 +1,4 @@
-"""What a check of the doctor reports."""
+"""The results of the doctor's checks."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ class Finding(NamedTuple):
     """One result of a check.
 
     check: the check's name.
-    status: "ok", "note", "warning", or "failure", which makes `tailhook doctor` exit 1.
-    what: what was found, and where.
+    status: "ok", "note", "warning" or "failure". With a failure, `tailhook doctor` exits 1.
+    what: the finding, and its place.
     advice: what to do, "" if nothing.
     figures: milliseconds and ratios, for programs.
     """

@@ -1,4 +1,4 @@
-"""Checks of the pool: whether it runs, and which way the last hooks went."""
+"""Checks of the pool: whether it runs, and whether the last hooks were warm or cold."""
 
 import statistics
 from collections import Counter
@@ -11,7 +11,7 @@ from tailhook.pool.control import find_pools, next_start, pool_start_failure
 from tailhook.pool.installation import client_folder_of, folder_fault_of
 from tailhook.stores.hook_times import WARM, read_times
 
-# Why no worker answered, by the letter that the client gives the cold hook.
+# Why no worker answered, by the letter that the client passes to the cold hook.
 REASONS = {
     bytes([REASON_NO_POOL]): "no pool ran",
     bytes([REASON_BUSY]): "no worker was free",
@@ -20,7 +20,7 @@ REASONS = {
 }
 FEW = 0.5  # of the hooks; if fewer are warm although a pool could run, something is wrong
 MANY = 20  # hooks; fewer show nothing
-SLOW_HOOK_MS = 5000.0  # half of the time after which a host ends a hook, as `tailhook install` sets it
+SLOW_HOOK_MS = 5000.0  # half of the time limit that `tailhook install` sets for hooks
 
 
 def check_pool(client: str) -> Iterator[Finding]:
@@ -57,9 +57,9 @@ def check_pool(client: str) -> Iterator[Finding]:
 
 
 def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
-    """Return which way the hooks of an event went, and how long they took.
+    """Return how many hooks of an event were warm or cold, and how long they took.
 
-    hooks: of each the milliseconds and the way.
+    hooks: the milliseconds of each, and whether it was warm or why it was cold.
     """
     warm = sorted(duration for duration, way in hooks if way == WARM)
     cold = sorted(duration for duration, way in hooks if way != WARM)
@@ -86,7 +86,7 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
 
 
 def describe_times(title: str, times: Sequence[float]) -> str:
-    """Return how many hooks there are of a kind, with the median and the 99th percentile of their times.
+    """Return the number of hooks of a kind, with the median and the 99th percentile of their times.
 
     title: the kind.
     times: sorted, in milliseconds.

@@ -1,4 +1,4 @@
-"""Runs an installed hook as its host would: in a temporary project, with a temporary home.
+"""Runs an installed hook like its host, but in a temporary project, with a temporary home.
 
 Does not read or change the user's files: the trial has its own project, home and state folder, and only the variables
 that the host sets.
@@ -26,8 +26,8 @@ from tailhook.pool.installation import client_folder_of
 from tailhook.pool.reference_programs import nothing_program
 from tailhook.stores import FALLBACK_FILE
 
-ROUNDS = 9  # in which the hook and bare Python take turns
-MAX_CLIENT_CPU = 0.5  # of bare Python's processor time; a client that takes more has started Python
+ROUNDS = 9  # of the hook and bare Python, in turns
+MAX_CLIENT_CPU = 0.5  # of bare Python's processor time; a client with more has started Python
 RUN_TIMEOUT_S = 30.0  # a host would wait longer
 STAGED_FILE = f".claude/{FALLBACK_FILE}"
 STAGED_MACHINE = next(name for name, row in MACHINES.items() if STAGED_FILE in row.get("marker_files", ()))
@@ -73,7 +73,7 @@ class Trial(NamedTuple):
 
 
 def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
-    """Run a hook for its event in the session of an agent that is in a loop.
+    """Run a hook for its event, in the session of an agent in a loop.
 
     file: the description of the host's hooks file.
     rounds: how often it is run to measure its time.
@@ -134,7 +134,7 @@ def time_both(stage: "Stage", commands: Sequence[Sequence[str]], rounds: int) ->
 
 
 def children_cpu_s() -> float:
-    """Return the processor time of all processes that were started here and have ended, in seconds."""
+    """Return the processor time of all ended child processes, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
@@ -145,7 +145,7 @@ def median_ms(runs: Sequence[Timed]) -> float:
 
 
 def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
-    """Return what a client runs in its own place if no worker answers. Raises OSError.
+    """Return the argv that a client runs if no worker answers. Raises OSError.
 
     argv: the client's.
     """
@@ -156,7 +156,7 @@ def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
 
 
 def fault_of(argv: Sequence[str]) -> str:
-    """Return why the interpreter or the package that the argv names does not start, "" if it does."""
+    """Return why the argv's interpreter or package does not start, "" if it does."""
     interpreter = argv[0]
     entry = next(word for word in argv if word.endswith(ENTRY))
     if not Path(interpreter).exists():
@@ -182,7 +182,7 @@ def fault_of(argv: Sequence[str]) -> str:
 class Stage:
     """A project with a live loop and a host's payload of an event.
 
-    keeps_no_times: the hook's time is not one of those that `check_pool` reports.
+    keeps_no_times: whether the hook records no time for `check_pool`.
     """
 
     def __init__(self, folder: Path, file: HooksFile, event: str, keeps_no_times: bool) -> None:
@@ -222,9 +222,10 @@ class Stage:
         )
 
     def timed(self, commands: Sequence[Sequence[str]], rounds: int) -> list[list[Timed]]:
-        """Return for each command how long it takes in each round.
+        """Return the time of each command in each round.
 
-        All take turns in a random order, because each fills or empties the processor's caches for the next one.
+        The commands take turns in a random order, because each fills or empties the processor's caches for the next
+        one.
         """
         found: list[list[Timed]] = [[] for _ in commands]
         for _ in range(rounds):
@@ -241,7 +242,7 @@ class Stage:
     def fault(self, command: Sequence[str], machines: Sequence[str] | None) -> str:
         """Return what is wrong with the hook's answer, "" for nothing.
 
-        machines: those that its argv names, None if it names none.
+        machines: in its argv, None if it names none.
         """
         try:
             done = self.run(command)
@@ -261,7 +262,7 @@ class Stage:
         return ""
 
     def is_answered(self, answer: object) -> bool:
-        """Return whether an answer is what the event of a live loop needs."""
+        """Return whether an answer fits the event of a live loop."""
         if not isinstance(answer, dict):
             return False
         if self.event == self.file.stop_event:

@@ -30,8 +30,8 @@ from tailhook.stores.atomic import remove_file
 from tailhook.stores.spool import runtime_folder
 
 TRIAL_TIMEOUT_S = 10.0
-LOCK_TIMEOUT_S = 10.0  # in which a pool that is just being started has written its files
-REMOVAL_TIMEOUT_S = 1.0  # in which hooks that began before have written theirs
+LOCK_TIMEOUT_S = 10.0  # for a starting pool to write its files
+REMOVAL_TIMEOUT_S = 1.0  # for hooks that began before to write theirs
 
 
 class NoClientError(TailhookError):
@@ -39,7 +39,7 @@ class NoClientError(TailhookError):
 
 
 def client_path() -> str:
-    """Return where the client of this installation is, or would be. Raises NoClientError if the package has none."""
+    """Return the path of this installation's client, written or not. Raises NoClientError if the package has none."""
     if not Path(built_client()).exists():
         raise NoClientError("this package has no native client: it could not be built (on Windows there is none)")
     try:
@@ -94,30 +94,30 @@ def remove_clients(kept: Collection[str] = ()) -> bool:
         clients_folder().rmdir()
         state = clients_folder().parent
         for sockets in (f"{runtime_folder(str(state))}/{POOLS}", f"{state}/run/{POOLS}"):
-            remove_sockets_folder(sockets)  # those of an installation whose file named no other
+            remove_sockets_folder(sockets)  # those of an installation with no other in its file
     if failures:
         raise failures[0]
     return bool(folders)
 
 
 def client_folders(kept: Collection[str] = ()) -> list[Path]:
-    """Return the folders of the clients of all installations.  kept: the paths of those that are left out."""
+    """Return the folders of the clients of all installations. kept: the paths to leave out."""
     folder = clients_folder()
     return [one for one in folder.glob("*") if one.is_dir() and f"{one}/{CLIENT_FILE}" not in kept]
 
 
 def clients_folder() -> Path:
-    """Return the folder that has a folder for each installation's client, whether it exists or not."""
+    """Return the parent folder of all installations' client folders. It may not exist."""
     return Path(client_folder(real_interpreter())).parent
 
 
 def remove_client_of(folder: Path) -> None:
     """End the pools of an installation and remove its client's folder and its sockets. Raises OSError."""
     remove_file(f"{folder}/{CLIENT_FILE}")  # from here on no hook starts a pool
-    lock = lock_installation(str(folder), LOCK_TIMEOUT_S)  # one that was started before leaves without it
+    lock = lock_installation(str(folder), LOCK_TIMEOUT_S)  # a pool that was started before leaves without it
     try:
         stop_pools(str(folder))
-    finally:  # a pool that another process namespace has leaves when it notices this
+    finally:  # a pool of another process namespace leaves when it notices this
         if prefix := read_sockets_prefix(str(folder)):
             with suppress(OSError):
                 remove_dead_sockets(prefix)
@@ -140,7 +140,7 @@ def remove_folder(folder: Path) -> None:
 
 
 def files_by_client() -> dict[str, str]:
-    """Return the clients that hooks of the user or of this project use, each with a file that has such hooks."""
+    """Return the clients in hooks of the user or of this project, each with a file that names it."""
     found: dict[str, str] = {}
     for file in hooks_files():
         for path in map(file.path, file.paths):

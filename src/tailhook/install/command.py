@@ -14,7 +14,7 @@ ENTRY = "/tailhook/hook/entry.py"
 def hook_command(machines: str | None = None, client: str = "") -> list[str]:
     """Return the argv of a hook: the client, or the real interpreter, isolated, without `site`, and the entry file.
 
-    machines: names, comma-separated; None for those that are configured.
+    machines: names, comma-separated; None for the configured ones.
     client: the path of the native client, "" for the cold form.
     """
     if client:
@@ -49,7 +49,7 @@ def argv_of(hook: object, members: Sequence[str] = ("command",)) -> list[str]:
 
 
 def is_ours(argv: Sequence[str]) -> bool:
-    """Return whether `tailhook install` wrote this argv, or a person wrote the one of `tailhook hook-command`."""
+    """Return whether this argv comes from `tailhook install` or `tailhook hook-command`."""
     return any(word.endswith(ENTRY) for word in argv) or bool(client_of(argv))
 
 
@@ -68,11 +68,11 @@ def is_tailhook(argv: Sequence[str]) -> bool:
 
 
 def machines_of(argv: Sequence[str]) -> list[str] | None:
-    """Return the machines that the argv of a hook names; None if it leaves them to the configuration."""
+    """Return the machines in a hook's argv; None if it leaves them to the configuration."""
     named = {name for word in argv if not word.startswith("-") for name in word.split(",")}
     return [name for name in MACHINES if name in named] or None
 
 
 def reporting_machines(machines: Sequence[str]) -> list[str]:
-    """Return those of the machines that report events to the board."""
+    """Return the machines that report events to the board."""
     return [name for name in machines_with("reports") if name in machines]

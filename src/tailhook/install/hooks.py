@@ -42,7 +42,7 @@ class Hook(NamedTuple):
 def values_of(file: HooksFile, text: str) -> dict[str, Any]:
     """Return the values of a hooks file; a blank one has none.
 
-    Raises SettingsError if they do not have the shape that the host reads, ValueError if the text is not JSON.
+    Raises SettingsError if they do not have the host's shape, ValueError if the text is not JSON.
     """
     values = {} if is_blank(text) else parse_json(text)
     if not isinstance(values, dict):
@@ -62,7 +62,7 @@ def is_blank(text: str) -> bool:
 
 
 def hooks_of(file: HooksFile, values: dict[str, Any]) -> Iterator[Hook]:
-    """Yield every hook of every event; skip what does not have the shape of one."""
+    """Yield every hook of every event; skip values without the shape of one."""
     for event, members in values.get("hooks", {}).items():
         for at, member in enumerate(members if isinstance(members, list) else ()):
             if not isinstance(member, dict):
@@ -82,9 +82,9 @@ def find_ours(file: HooksFile, text: str) -> list[Hook]:
 
 
 def block_cap(file: HooksFile, text: str) -> Any:
-    """Return the limit on blocks in a row that the file sets, None if it sets none.
+    """Return the file's limit on blocks in a row, None if it sets none.
 
-    A limit of None in the file, which means no limit, is returned as "null".
+    A null in the file means no limit; it is returned as "null".
     """
     if file.cap_member:
         limits = [hook.fields[file.cap_member] for hook in stops(file, text) if file.cap_member in hook.fields]
@@ -103,7 +103,7 @@ def stops(file: HooksFile, text: str) -> list[Hook]:
 def command_fields(
     file: HooksFile, event: str, machines: Sequence[str] | None, form: str, client: str
 ) -> dict[str, Any]:
-    """Return the members of a hook that are its command.
+    """Return the members of a hook's command.
 
     form: "exec", or "shell".
     client: the path of the native client, "" for the cold form.
@@ -118,7 +118,7 @@ def command_fields(
 
 
 def installed_machines(file: HooksFile, text: str) -> list[str] | None:
-    """Return the machines that our stop hook names, None if it names none or is missing."""
+    """Return the machines in our stop hook, None if it names none or is missing."""
     return next((machines_of(hook.argv) for hook in stops(file, text)), None)
 
 
@@ -132,7 +132,7 @@ class Wanted(NamedTuple):
     """A hook that the file must have.
 
     matcher: of its group, None for none.
-    command: the members that are its command.
+    command: the members of its command.
     """
 
     matcher: str | None
@@ -167,11 +167,11 @@ def with_hooks(
 ) -> str:
     """Return the text with our hooks, each once, with the wanted command; their other members stay.
 
-    machines: those that a stop asks, None for those that are configured.
+    machines: for a stop, None for the configured ones.
     form: "exec", or "shell".
     cap: the host's limit on blocks in a row, 0 for none; None leaves it as it is.
     before: as for `without_hooks`, for a hook that is no longer wanted.
-    reports: whether plates is among those that are configured.
+    reports: whether plates is among the configured ones.
     client: the path of the native client, "" for the cold form.
     """
     wanted = wanted_hooks(file, machines, form, reports, client)
@@ -202,7 +202,7 @@ def has_matcher(file: HooksFile, text: str, hook: Hook, matcher: str | None) -> 
 
 
 def own_members(file: HooksFile, event: str) -> dict[str, Any]:
-    """Return the members of a hook that are not its command."""
+    """Return a hook's members without its command."""
     return {
         **({"type": file.hook_type} if file.hook_type else {}),
         **file.hook_members,
@@ -211,7 +211,7 @@ def own_members(file: HooksFile, event: str) -> dict[str, Any]:
 
 
 def with_usable_members(file: HooksFile, text: str, hook: Hook) -> str:
-    """Return the text with our value in place of each one that the host cannot use, such as a timeout of "10"."""
+    """Return the text with our value in place of each unusable one, such as a timeout of "10"."""
     style = json_text.Style.of(text)
     for name, ours in own_members(file, hook.event).items():
         if name in hook.fields and not is_usable(file, name, hook.fields[name], ours):
@@ -222,9 +222,9 @@ def with_usable_members(file: HooksFile, text: str, hook: Hook) -> str:
 
 
 def is_usable(file: HooksFile, name: str, value: object, ours: object) -> bool:
-    """Return whether a person's value of a member that we write may stay.
+    """Return whether a person's value may stay in place of ours.
 
-    ours: what we write there.
+    ours: our value.
     """
     if name == "type":
         return value == ours
@@ -249,7 +249,7 @@ def with_hook(file: HooksFile, text: str, event: str, wanted: Wanted) -> str:
 def with_command(text: str, hook: Hook, command: dict[str, Any], members: Sequence[str]) -> str:
     """Return the text with another command in a hook of ours.
 
-    command: the members that are the command.
+    command: the members of the command.
     members: the members that may have the shell command.
     """
     if {name: hook.fields[name] for name in (*members, "args") if name in hook.fields} == command:
@@ -293,10 +293,10 @@ def with_cap(file: HooksFile, text: str, cap: int) -> str:
 
 
 def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: int | None = None) -> str:
-    """Return the text without our hooks, and without the containers that held nothing else.
+    """Return the text without our hooks, and without containers that held nothing else.
 
-    before: the text before the hooks were added, if it is known: what was empty then gets its old text again.
-    cap: the limit that was set with the hooks, None for none; it is removed if it is still the same.
+    before: the text before the hooks were added, if it is known. Containers that were empty get their old text again.
+    cap: the limit that was set with the hooks, None for none. It is removed if it is unchanged.
     """
     if is_blank(text):
         return text
@@ -313,7 +313,7 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
 
 
 def is_empty(file: HooksFile, text: str) -> bool:
-    """Return whether the file has nothing but what a new one has."""
+    """Return whether the file equals a new one."""
     return values_of(file, text) in ({}, file.file_members)
 
 
@@ -324,7 +324,7 @@ def without_hook(text: str, hook: Hook, before: str | None) -> str:
 
 
 def without(text: str, path: Sequence[str | int], before: str | None) -> str:
-    """Return the text without the value at the path, and without containers that are empty now and were not before."""
+    """Return the text without the value at the path, and without containers that this has emptied."""
     text = json_text.remove(text, path)
     above = path[:-1]
     if json_text.items(text, json_text.existing(text, above).value):

@@ -1,4 +1,4 @@
-"""Where a host reads its hooks from, and how a hook is written there."""
+"""The place of a host's hooks, and the form of a hook in it."""
 
 import os
 import sys
@@ -19,12 +19,12 @@ class HooksFile(NamedTuple):
     host: the host.
     paths: the file by scope. The user's is below `folder`, the others are below the project's root.
     folder: the host's folder, below the user's home.
-    stop_event: the event of an agent's stop, by the host's name.
+    stop_event: the host's name of the event of an agent's stop.
     reported_events: the events that plates needs besides, with the matcher of each, None if it needs none.
     payload: of an event, for the doctor; "{folder}" stands for the project's folder, "{event}" for the event's name.
     folder_variable: the environment variable with the whole path of `folder`, "" if there is none.
     repeat_event: the event after a compaction, "" if the host has none.
-    repeat_matcher: what keeps `repeat_event` to compactions.
+    repeat_matcher: the matcher that limits `repeat_event` to compactions.
     names_events: whether a payload has the event's name.
     file_members: members that the file must have.
     has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
@@ -32,33 +32,34 @@ class HooksFile(NamedTuple):
     command_members: the members of a hook that may have the shell command; install writes the first.
     has_exec_form: whether a hook may have a program and "args" instead of a shell command.
     hook_members: further members of a hook.
-    event_members: further members by event, which replace those of `hook_members`.
+    event_members: further members by event, in place of `hook_members`.
     env_member: the member that sets the environment of hooks, "" if there is none.
     cap_member: the member of a stop hook that limits the blocks in a row, "" if it has none.
     plugins_member: the member that lists the enabled plugins, "" if there is none.
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
-    off_is_overridden: whether that value of a later scope counts alone.
+    off_is_overridden: whether only the value of the last scope counts.
     disabled_names: the path of the list of names of hooks that the host skips, () if there is none.
     toml_file: the person's settings below `folder`, in TOML; "" if there are none.
     toml_requirements: the path of an administrator's settings in TOML, "" if there are none.
-    feature_names: the names of the feature in the table "features" of both that can switch all hooks off, the one that
-        counts first.
+    feature_names: the names of the feature that can switch all hooks off, in the table "features" of both files; the
+        first one counts.
     managed_only: the setting in `toml_requirements` that leaves only an administrator's hooks on, "" if there is none.
-    trust_option: the host's flag that runs hooks which the person has not trusted; "" if hooks need no trust. Those
-        that are trusted are in the table "hooks.state" of `toml_file`.
-    managed_folders: where an administrator's settings are, by `sys.platform`; {} if the host has none.
-    managed_switches: the settings of an administrator that keep hooks from running; of each, the kinds of places whose
-        hooks run all the same ("managed", "plugin").
-    setting_types: by the path of a setting, with dots, what it must be, as `tailhook.install.shape` names it. With
-        another value the host ignores the whole file.
-    hook_types: the types that a hook may have; of each, the members that it must have, and what they must be.
-    hook_member_types: what further members of a hook must be, if they are there.
-    guard_events: the events whose wrong entries make the host ignore the whole file; of others it ignores the entry.
-    known_members: the members that the file may have; with another one the host ignores it. () if it may have any.
+    trust_option: the host's flag to run untrusted hooks; "" if hooks need no trust. The trusted ones are in the
+        table "hooks.state" of `toml_file`.
+    managed_folders: the folders of an administrator's settings, by `sys.platform`; {} if the host has none.
+    managed_switches: the settings of an administrator that keep hooks from running. The value of each: the kinds of
+        places with hooks that still run ("managed", "plugin").
+    setting_types: the required kind of a setting (see `tailhook.install.shape`), by its path with dots. With another
+        value the host ignores the whole file.
+    hook_types: the types that a hook may have; for each, the required members and their kinds.
+    hook_member_types: the required kinds of a hook's optional members.
+    guard_events: the events whose wrong entries make the host ignore the whole file. Of other events it ignores the
+    entry.
+    known_members: the members that the file may have; with any other the host ignores the file. () if all are allowed.
     has_defaults: whether null stands for a missing member, and a group may have no hooks.
     older_versions: what older versions do about a wrong entry, after a sentence; "" for the same.
-    project_variables: the variables in which a hook gets the project's folder.
+    project_variables: the environment variables with the project's folder.
     note: what a person must know after an install, "" for nothing.
     """
 
@@ -134,7 +135,7 @@ class HooksFile(NamedTuple):
 
     @property
     def user_folder(self) -> Path:
-        """The host's folder, which an environment variable may name."""
+        """The host's folder; an environment variable may name it."""
         named = os.environ.get(self.folder_variable) if self.folder_variable else None
         return Path(named or Path.home() / self.folder).absolute()
 
@@ -145,7 +146,7 @@ class HooksFile(NamedTuple):
 
     @property
     def managed_paths(self) -> list[str]:
-        """The files of an administrator that exist, in the order in which a later one counts."""
+        """The existing files of an administrator; a later one overrides an earlier one."""
         folder = self.managed_folders.get(sys.platform)
         if not folder:
             return []

@@ -1,4 +1,4 @@
-"""The hooks files that exist, and the places in them that run tailhook."""
+"""The existing hooks files, and the places in them that run tailhook."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ class Found(NamedTuple):
 
     file: the description of its host's hooks files.
     values: what it holds.
-    faults: what the host does not accept in it.
+    faults: values in it that the host does not accept.
     is_managed: whether an administrator wrote it.
     """
 
@@ -43,8 +43,8 @@ class Installed(NamedTuple):
     file: the description of its host's hooks files.
     path: of the hooks file.
     where: the place in it, for people.
-    hook: None if the plugin runs it, which has no hook in the file.
-    machines: those that are asked.
+    hook: None if the plugin runs it: a plugin has no hook in the file.
+    machines: the ones that it asks.
     kind: "file", "managed" if an administrator wrote the file, or "plugin".
     """
 
@@ -66,10 +66,10 @@ class Installed(NamedTuple):
 
 
 def find_installed(found: Sequence[Found], wanted: Sequence[str]) -> Iterator[Installed]:
-    """Yield every place that runs tailhook; a plugin that several files enable is one.
+    """Yield every place that runs tailhook. A plugin is one place, even if several files enable it.
 
     found: the files of one host.
-    wanted: the machines that are configured.
+    wanted: the configured machines.
     """
     plugins: dict[str, tuple[Found, object]] = {}
     for there in found:

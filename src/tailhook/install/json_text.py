@@ -1,8 +1,8 @@
 """Edits JSON as text: adds, replaces and removes items and members, and leaves every other byte as it is.
 
 A new value takes on the layout of its surroundings. Removing it again restores the text as it was before. The hook's
-own editor, `tailhook._core.edit_json`, changes the values of a state and keeps less of the layout; a settings file is
-written by a person (docs/decisions/json-editors.md).
+own editor, `tailhook._core.edit_json`, changes the values of a state, and keeps less of the layout. A person writes a
+settings file (docs/decisions/json-editors.md).
 
 >>> put('{"a": [1]}', ("a",), 2)
 '{"a": [1, 2]}'
@@ -31,9 +31,9 @@ class Item(NamedTuple):
     """A member of an object or an item of an array, as offsets in the text.
 
     name: of a member, None for an item.
-    start: where the name begins, or an item's value.
-    value: where the value begins.
-    end: where the value ends.
+    start: of the name, or of an item's value.
+    value: the start of the value.
+    end: of the value.
     """
 
     name: str | None
@@ -62,7 +62,7 @@ def find(text: str, path: Path) -> Item | None:
     return found
 
 
-@lru_cache(maxsize=8)  # an edit looks several times into the same containers, which may be large
+@lru_cache(maxsize=8)  # an edit looks several times into the same containers; they may be large
 def items(text: str, at: int) -> Sequence[Item]:
     """Return the items or members of the container that begins at the offset `at`, in order."""
     found: list[Item] = []

@@ -1,4 +1,4 @@
-"""What keeps a host from running hooks that are in its files."""
+"""Obstacles: things that keep a host from running the hooks in its files."""
 
 import json
 import os
@@ -19,13 +19,13 @@ ASK_ADMINISTRATOR = "Ask the administrator of this computer to change it."
 
 
 class Obstacle(NamedTuple):
-    """What keeps a host from running hooks.
+    """A thing that keeps a host from running hooks.
 
-    path: the file in which it is.
-    what: what it is and what follows, for people; names the file.
+    path: its file.
+    what: the obstacle and its effect, for people; names the file.
     advice: what to do.
-    within: the path of the entry whose hooks do not run; () for the whole file; None for the hooks of all files.
-    spares: the kinds of places whose hooks run all the same.
+    within: the path of the entry with the hooks that do not run; () for the whole file; None for all files.
+    spares: the kinds of places with hooks that still run.
     check: the name of the doctor's check.
     """
 
@@ -45,10 +45,10 @@ class Obstacle(NamedTuple):
 
 
 def find_obstacles(file: HooksFile, found: Sequence[Found], installed: Sequence[Installed]) -> Iterator[Obstacle]:
-    """Yield what keeps a host from running hooks.
+    """Yield everything that keeps a host from running hooks.
 
     file: the description of the host's hooks files.
-    found: those that exist.
+    found: the existing ones.
     installed: the places in them that run tailhook.
     """
     yield from find_faulty_files(found)
@@ -60,7 +60,7 @@ def find_obstacles(file: HooksFile, found: Sequence[Found], installed: Sequence[
 
 
 def find_faulty_files(found: Sequence[Found]) -> Iterator[Obstacle]:
-    """Yield an obstacle for each value for which the host ignores a whole file or an entry."""
+    """Yield an obstacle for each value that makes the host ignore a whole file or an entry."""
     for there in found:
         title = there.file.host.TITLE
         for fault in there.faults:
@@ -136,7 +136,7 @@ def find_disabled_names(found: Sequence[Found], installed: Sequence[Installed]) 
 def find_untrusted_hooks(file: HooksFile, installed: Sequence[Installed]) -> Iterator[Obstacle]:
     """Yield an obstacle for each hook that the person has switched off, or has not trusted.
 
-    Whether a hook has changed since it was trusted is not checked: the host's digest may differ in each version.
+    Changes of a trusted hook are not checked: the host's digest may differ in each version.
     """
     if not file.trust_option or not installed:
         return

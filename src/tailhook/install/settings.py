@@ -1,7 +1,7 @@
-"""Hooks files of hosts: read, replaced whole, and put back as they were before the hooks were added.
+"""Hooks files of hosts: read, replaced whole, and restored to their text before the hooks were added.
 
-A file that a symbolic link leads to is replaced where it is, and the link stays: people keep their settings in a folder
-of dotfiles. The text of a file before the hooks is kept beside the loops' private files, for `tailhook uninstall`.
+The target of a symbolic link is replaced, and the link stays: people keep their settings in a folder of dotfiles. The
+text of a file before the hooks is kept beside the loops' private files, for `tailhook uninstall`.
 """
 
 import hashlib
@@ -18,12 +18,12 @@ from tailhook.install.hooks import SettingsError, is_blank, values_of, without_h
 from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
-NEW = "{}\n"  # the text that a file which we make begins with
-CLIENT_LOCK_S = 60.0  # to wait for an uninstall that ends a pool, or for an install that tries its client
+NEW = "{}\n"  # the first text of a file that we make
+CLIENT_LOCK_S = 60.0  # to wait for an uninstall that ends a pool, or for an install that tests its client
 
 
 class Settings:
-    """One hooks file as it was when it was read.
+    """One hooks file, as it was read.
 
     file: the description of its host's hooks files.
     path: as the host names it.
@@ -31,8 +31,8 @@ class Settings:
     text: its text with its byte order mark, None if it does not exist.
     names: how many names the file has: hard links. A change goes to this name alone.
 
-    Raises SettingsError, with the position, if it is not JSON or does not have the shape that the host reads. Raises
-    OSError if it cannot be read.
+    Raises SettingsError, with the position, if it is not JSON or does not have the host's shape. Raises OSError if it
+    cannot be read.
     """
 
     def __init__(self, file: HooksFile, path: str) -> None:
@@ -46,7 +46,7 @@ class Settings:
 
     @property
     def text_or_new(self) -> str:
-        """The text to add hooks to: that of a new file if there is none, or a blank one."""
+        """The text to add hooks to; a new file's if the file is missing or blank."""
         return NEW if self.text is None or is_blank(self.text) else self.text
 
     def reload(self) -> "Settings":
@@ -71,7 +71,7 @@ def read(target: str) -> str | None:
 
 
 def check(file: HooksFile, path: str, text: str) -> None:
-    """Raise SettingsError if the settings do not have the shape that the host reads."""
+    """Raise SettingsError if the settings do not have the host's shape."""
     try:
         values_of(file, text)
     except SettingsError as error:
@@ -92,11 +92,11 @@ def position(data: bytes, complaint: str) -> str:
 
 
 class Receipt(NamedTuple):
-    """What `tailhook install` did to a file.
+    """The changes of a file by `tailhook install`.
 
     before: its text without our hooks, None if there was no file.
-    written: SHA-256 of the text that was written.
-    cap: the limit on blocks in a row that was set, None for none.
+    written: SHA-256 of the written text.
+    cap: the new limit on blocks in a row, None for none.
     folder: how many folders were made for the file. (Older versions wrote true or false.)
     """
 
@@ -106,17 +106,17 @@ class Receipt(NamedTuple):
     folder: int
 
     def wrote(self, text: str | None) -> bool:
-        """Return whether the text is the one that was written, unedited."""
+        """Return whether the text is the written one, unedited."""
         return text is not None and digest(text) == self.written
 
 
 def digest(text: str) -> str:
-    """Return the digest of a text that a receipt keeps."""
+    """Return the digest of a text for a receipt."""
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def private_name(target: str) -> str:
-    """Return the name of the private files for a hooks file, which may not exist yet: by a hash of its path."""
+    """Return the name of the private files for a hooks file: a hash of its path. The files may not exist yet."""
     digest = fingerprint(target.encode("utf-8", "surrogateescape"))
     return f"{target.rpartition('/')[2][-40:]}-{digest:016x}"
 
@@ -157,7 +157,7 @@ def has_receipts() -> bool:
 
 
 def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
-    """Return the file's text without our hooks, which `uninstall` restores; None for no file."""
+    """Return the file's text without our hooks, for `uninstall` to restore; None for no file."""
     if found.text is None or (receipt and receipt.wrote(found.text)):
         return receipt.before if receipt else None
     before, cap = (receipt.before, receipt.cap) if receipt else (None, None)
@@ -168,9 +168,9 @@ def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
 
 
 class TemporaryLock(Lock):
-    """A lock whose file exists only while a process holds it or waits for it.
+    """A lock with a file that exists only while a process holds it or waits for it.
 
-    A process that has waited may have locked a file that is removed by then: it then locks the next one.
+    After waiting, a process may have locked a removed file: then it locks the next one.
     """
 
     def __enter__(self) -> "TemporaryLock":
@@ -197,7 +197,7 @@ def settings_lock(target: str) -> TemporaryLock:
 
 
 def client_lock() -> TemporaryLock:
-    """Return the lock to hold while the clients that hooks files name are written or removed."""
+    """Return the lock to hold while clients are written or removed."""
     return TemporaryLock(f"{state_folder()}/client.lock", seconds=CLIENT_LOCK_S)
 
 
@@ -221,7 +221,7 @@ def write(settings: Settings, text: str, before: str | None, cap: int | None) ->
 
 
 def made_for_others(settings: Settings) -> int:
-    """Return how many folders were made for another scope's file that is in the same folder."""
+    """Return how many folders were made for another scope's file in the same folder."""
     others = {os.path.realpath(settings.file.path(scope)) for scope in settings.file.paths} - {settings.target}
     receipts = [receipt_for(other) for other in others if Path(other).parent == Path(settings.target).parent]
     return max((receipt.folder for receipt in receipts if receipt), default=0)
@@ -238,9 +238,9 @@ def restore(settings: Settings, text: str | None) -> None:
 
 
 def forget(target: str) -> None:
-    """Remove what is kept for a file without our hooks. Call it only under the lock.
+    """Remove the files kept for a hooks file without our hooks. Call it only under the lock.
 
-    The receipt is removed last: with it, an uninstall that was killed can be completed.
+    The receipt is removed last: with it, a killed uninstall can be completed.
     """
     receipt = receipt_for(target)
     for folder in Path(target).parents[: receipt.folder if receipt else 0]:
@@ -251,11 +251,11 @@ def forget(target: str) -> None:
 
 
 def remove_empty_folders(with_parents: bool = True) -> str:
-    """Remove the folders for what is kept of hooks files, if nothing is in them, and ~/.local/state, if it may be ours.
+    """Remove the folders for hooks files' backups if they are empty, and ~/.local/state if it may be ours.
 
-    It may be if it is empty and has the mode of ours. Programs make it again when they need it.
+    It may be ours if it is empty and has our mode. Programs make it again when they need it.
 
-    Returns the state folder if it stays because of what hooks, loops or the daemon have saved, "" otherwise.
+    Returns the state folder if it stays because hooks, loops or the daemon have saved something in it, otherwise "".
 
     with_parents: False leaves ~/.local/state as it is.
 
@@ -274,7 +274,7 @@ def remove_empty_folders(with_parents: bool = True) -> str:
 
 
 def encoded(settings: Settings, text: str) -> bytes:
-    """Return the text's bytes. Raises SettingsError if a path in it is not UTF-8, which JSON cannot hold."""
+    """Return the text's bytes. Raises SettingsError if a path in it is not UTF-8: JSON cannot hold it."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,7 +1,6 @@
-"""What a host does not accept in a hooks file that is valid JSON, so that it ignores the file or an entry.
+"""Faults of a valid JSON file that make a host ignore the file or an entry.
 
-Describes only what people and other tools write often. tests/endtoend/test_claude_settings.py compares it with the real
-program.
+Describes only the common faults. tests/endtoend/test_claude_settings.py compares it with the real program.
 """
 
 import json
@@ -36,8 +35,8 @@ CHECKS: Mapping[str, Callable[[Any], bool]] = {
 class Fault(NamedTuple):
     """A value that the host does not accept.
 
-    path: where it is in the file's values; if it is missing, where it should be.
-    complaint: what is wrong, after the name of the place: "is missing".
+    path: its place in the file's values, even if it is missing there.
+    complaint: the fault, after the name of the place: "is missing".
     drops_file: whether the host ignores the whole file; otherwise it ignores the entry.
     """
 
@@ -47,9 +46,9 @@ class Fault(NamedTuple):
 
 
 def find_faults(file: HooksFile, values: Mapping[str, Any]) -> Iterator[Fault]:
-    """Yield what the host does not accept, at most one fault for each entry.
+    """Yield the values that the host does not accept, at most one fault for each entry.
 
-    values: as `tailhook.install.hooks.values_of` returns them.
+    values: the result of `tailhook.install.hooks.values_of`.
     """
     for name in values if file.known_members else ():
         if name not in file.known_members:
@@ -68,7 +67,7 @@ def find_faults(file: HooksFile, values: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield the path below a group of hooks, and the complaint, of what is wrong with the group or a hook in it."""
+    """Yield each fault of a group of hooks and of its hooks: the path below the group, and the complaint."""
     if not isinstance(group, dict):
         yield (), f"is {describe_value(group)}, not an object"
         return
@@ -100,9 +99,9 @@ def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tupl
 
 
 def find_complaint(holder: Mapping[str, Any], name: str, wanted: str) -> str:
-    """Return what is wrong with a member, "" for nothing.
+    """Return the fault of a member, "" for none.
 
-    wanted: what it must be, one of the keys of CHECKS.
+    wanted: its required kind, one of the keys of CHECKS.
     """
     if name not in holder:
         return "is missing"
@@ -120,7 +119,7 @@ def describe_value(value: object) -> str:
 def name_place(text: str, path: tuple[str | int, ...]) -> str:
     """Return the line of a value in a file's text, and its path, for a person: "line 4: hooks.Stop[0].matcher".
 
-    path: where the value is; if it is missing, the line is that of the container.
+    path: of the value; if it is missing, the line is the container's.
     """
     known = next(path[:length] for length in range(len(path), -1, -1) if json_text.find(text, path[:length]))
     line = text.count("\n", 0, json_text.existing(text, known).value) + 1

@@ -1,4 +1,4 @@
-"""Where tailhook is installed for the user and for this project, and what keeps a host from running its hooks.
+"""Where tailhook is installed for the user and for this project, and the obstacles to its hooks.
 
 Reads hooks files and changes nothing. The commands that start a loop use it too, so it imports little.
 """
@@ -27,11 +27,11 @@ REPAIR = "Correct the file by hand. The host cannot read it either."
 
 
 class Survey(NamedTuple):
-    """What is known of a host's hooks here.
+    """The facts about a host's hooks here.
 
     file: the description of the host's hooks files.
-    found: those that the host reads, in the order in which a later one counts.
-    unusable: the paths of files that cannot be read, and why.
+    found: the files that the host reads; a later one overrides an earlier one.
+    unusable: the paths of unreadable files, and why.
     installed: the places that run tailhook.
     obstacles: what keeps hooks from running.
     """
@@ -43,12 +43,12 @@ class Survey(NamedTuple):
     obstacles: Sequence[Obstacle]
 
     def obstacles_of(self, there: Installed) -> list[Obstacle]:
-        """Return what keeps the hook of a place from running. A missing trust is left out: the host asks for it."""
+        """Return the obstacles to the hook of a place. A missing trust is left out: the host asks for it."""
         return [obstacle for obstacle in self.obstacles if obstacle.stops(there) and obstacle.check != TRUST]
 
     @property
     def hindrance(self) -> str:
-        """What would keep a hook in the person's files from running, and what to do; "" if nothing would."""
+        """The obstacle to a hook in the person's files, and what to do; "" if there is none."""
         for path, error in self.unusable:
             if counts_as_unusable(self.file, path):
                 return f"{reason_of(error)}. {REPAIR}"
@@ -64,7 +64,7 @@ def reason_of(error: TailhookError | OSError) -> str:
 def counts_as_unusable(file: HooksFile, path: str) -> bool:
     """Return whether a hooks file that cannot be used matters to tailhook.
 
-    A file of another host than Claude Code counts only if tailhook is in it: other hosts' files may have comments.
+    Another host's file counts only if tailhook is in it, because it may have comments.
     """
     if file.name == DEFAULT:
         return True
@@ -76,10 +76,10 @@ def counts_as_unusable(file: HooksFile, path: str) -> bool:
 
 
 def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = SCOPES) -> Survey:
-    """Return what is known of a host's hooks.
+    """Return the facts about a host's hooks.
 
-    wanted: the machines that are configured.
-    scopes: which files to read; an administrator's are read with the user's.
+    wanted: the configured machines.
+    scopes: of the files to read; an administrator's are read with the user's.
     """
     found: list[Found] = []
     unusable: list[tuple[str, SettingsError | OSError]] = []
@@ -103,7 +103,7 @@ def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = 
 
 
 def find_caps(survey: Survey) -> list[tuple[str, str, object]]:
-    """Return the limits on blocks in a row that are set: of each the place, its name and its value. The last counts."""
+    """Return all settings of the limit on blocks in a row: place, name and value of each. The last one counts."""
     if not survey.installed:
         return []
     file = survey.installed[0].file
@@ -122,7 +122,7 @@ def find_caps(survey: Survey) -> list[tuple[str, str, object]]:
 
 
 def advise_cap(survey: Survey) -> str:
-    """Return how to remove the host's limit on blocks in a row, after what it is for: ":  tailhook install ..."."""
+    """Return how to remove the host's limit on blocks in a row, as the end of a sentence: ":  tailhook install ..."."""
     file = survey.installed[0].file
     if all(there.kind == "plugin" for there in survey.installed):  # with hooks beside it, each stop would count twice
         member = f'"{file.env_member}": {{"{file.host.BLOCK_CAP_VARIABLE}": "0"}}'
@@ -134,7 +134,7 @@ def advise_cap(survey: Survey) -> str:
 
 
 def surveys_here() -> list[Survey]:
-    """Return what is known of the host whose agent runs this process, or of all hosts if none does."""
+    """Return the facts about the host that runs this process, or about all hosts if there is none."""
     host = current_host()
     files = [hooks_file_of(host.NAME)] if host.SHELL_VARIABLE in os.environ else hooks_files()
     wanted = configured_machines(load_config(project_root({})))
@@ -142,7 +142,7 @@ def surveys_here() -> list[Survey]:
 
 
 def find_own_switch(machine: str) -> str:
-    """Return which of tailhook's own switches keeps a machine from deciding here, "" if none does."""
+    """Return tailhook's own switch that keeps a machine from deciding here, "" if there is none."""
     for name in ("TAILHOOK_DISABLE", MACHINES[machine].get("off_switch", b"").decode()):
         if name and os.environ.get(name) == "1":
             return f"{name} is 1 in the environment. To use loops again, unset it"

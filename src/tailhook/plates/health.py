@@ -121,7 +121,7 @@ class Health:
         """Check every plate once. Returns how many of them changed."""
         now = self.uptime()
         if now - self.last > MIN_SLEEP_S:
-            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # shorter than two intervals between checks
+            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # skips the next check, not the one after it
         self.last = now
         if now < self.resting:
             return 0
