@@ -252,9 +252,7 @@ class Board(App[None]):
         self.known = False  # whether all plates have been received once
         self.closed = False
         self.backlog = 0  # events that the daemon has yet to store
-        self.undoable: list[
-            tuple[str, float]
-        ] = []  # hidden sessions, each with the end of its time to undo
+        self.undoable: list[tuple[str, float]] = []  # hidden sessions, each with the end of its time to undo
         self.away_since: float | None = None
         self.connected = False
         self.changed = False

@@ -1,4 +1,4 @@
-"""The state machines: pure functions, no I/O, no clock of their own. Here is what they have in common."""
+"""The state machines: pure functions, no I/O, no clock of their own. This module has their common parts."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,19 +10,19 @@ else:  # importing `typing` would take longer than a hook does. Here, Generic[Ch
     ChangeT = 0
     Generic = (object,)
 
-MAX_COUNT = 2**53  # beyond it, readers that keep numbers as doubles disagree about the value
-MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue that a reason names
-# Blank space and joiners of ordinary text, in French, Japanese, Persian and emoji, that `str.isprintable` refuses.
+MAX_COUNT = 2**53  # beyond it, doubles are not exact, so readers may disagree about the value
+MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue in a reason
+# Blank space and joiners of ordinary text (French, Japanese, Persian, emoji) that `str.isprintable` refuses.
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
 )
-CLAIM = "claim"  # the session id of a loop that belongs to the first session of the project to stop
+CLAIM = "claim"  # the session id of a loop for the first session of the project that stops
 
 
 class Verdict(Generic[ChangeT]):
     """What happens to one stop.
 
-    outcome: "block", "allow", or "fail" (an allow whose state cannot be brought to its end).
+    outcome: "block", "allow", or "fail" (an allow, but the state cannot be ended).
     why: the reason of the decision, for the log and, if `ended`, for the person.
     change: what to save, in a type that the machine defines; None if nothing changes.
     reason: the words to the agent when blocking.
@@ -55,8 +55,8 @@ class Verdict(Generic[ChangeT]):
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:
     """Return whether a session may act on a state.
 
-    session_id: "" if the payload has none; it owns nothing that names a session.
-    owners: an id or None for each place of the state that may name a session.
+    session_id: "" if the payload has none. Such a session owns no state that names a session.
+    owners: an id or None, for each place of the state where a session may be named.
     unbound_acts: whether any session may act on a state that names none.
     """
     named = [owner for owner in owners if owner is not None]
@@ -75,7 +75,7 @@ def whole_number(value: object, max_value: int = MAX_COUNT) -> int | None:
 
 
 def is_visible(letter: str) -> bool:
-    """Return whether a character may be shown as it is: it hides nothing and steers no terminal."""
+    """Return whether a character may be shown unchanged: it hides nothing and is no control character."""
     return letter.isprintable() or letter in ORDINARY
 
 
@@ -85,7 +85,7 @@ def clip_field(words: str, max_chars: int = MAX_FIELD_CHARS) -> str:
 
 
 def format_value(value: object) -> str:
-    """Return a value of a state as a message shows it: on one line, at most 80 characters; a container by its kind."""
+    """Return a value of a state for a message: on one line, at most 80 characters; a container by its kind."""
     if isinstance(value, str):
         return clip_field(f'"{value}"')[:80]
     if isinstance(value, (dict, list)):

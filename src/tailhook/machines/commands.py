@@ -1,6 +1,6 @@
 """Does a shell command run a certain program? (docs/machines/gate.md)
 
-Pure. What cannot be taken apart counts as a run if the program's name occurs in it.
+Pure. A line that cannot be taken apart counts as a run if it has the program's name in it.
 """
 
 from tailhook.machines.shell import LETTERS, TEXT_COST, ShellReader
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from tailhook.machines.shell_tree import Node
 
 MAX_COMMAND_CHARS = 1 << 16  # a longer command is not taken apart
-LOOK_COST = 20  # of looking at a simple command, in steps
-MAX_SHELL_DEPTH = 5  # of shells that run shells: sh -c "sh -c '...'"
-MAX_WRAPPERS = 30  # of commands that one simple command consists of: env timeout 5 nice make
+LOOK_COST = 20  # in steps, to look at a simple command
+MAX_SHELL_DEPTH = 5  # of shells in shells: sh -c "sh -c '...'"
+MAX_WRAPPERS = 30  # of commands in one simple command: env timeout 5 nice make
 SHELLS = ("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh")
 INTERPRETERS = (*SHELLS, ".", "bun", "deno", "node", "perl", "php", "ruby", "source")  # that run a script
-SYNTAX_OPTIONS = {"node": "-c --check", "perl": "-c", "php": "-l", "ruby": "-c"}  # with which they only read it
+SYNTAX_OPTIONS = {"node": "-c --check", "perl": "-c", "php": "-l", "ruby": "-c"}  # options to only read it
 
-# Programs that run a command: how many arguments of their own come before it, the options whose value is the next
-# word, and the options with which they run nothing.
+# Programs that run a command: the number of their own arguments before it, their options with a value as the next word,
+# and their options to run nothing.
 WRAPPERS: "dict[str, tuple[int, str, str]]" = {
     "bundle exec": (0, "", ""),
     "command": (0, "", "-v -V"),
@@ -87,7 +87,7 @@ WRAPPERS: "dict[str, tuple[int, str, str]]" = {
     "yarn exec": (0, "", ""),
     "yarn run": (0, "", ""),
 }  # fmt: skip
-# Programs whose subcommands are among them, with the options before the subcommand whose value is the next word.
+# Programs with subcommands among the above. The value: options before the subcommand that take the next word.
 SUBCOMMANDS = {
     "bundle": "",
     "conda": "",
@@ -120,7 +120,7 @@ ALIASES = {
     "podman": "docker",
     "podman-compose": "docker-compose",
 }
-# Programs that give a text to a shell: the options whose value that is.
+# Programs that give a text to a shell, and the options with that text.
 SHELL_OPTIONS = {
     "docker": "--entrypoint",
     "flock": "-c --command",
@@ -132,8 +132,8 @@ SHELL_OPTIONS = {
     "su": "-c --command",
     "vagrant": "-c --command",
 }
-# Programs whose exit code does not depend on that of what they run, or not if they have one of the options, or only if
-# they have none: those behind "!".
+# Programs that hide the exit code of the command that they run: always, or with one of the options. Behind "!": unless
+# they have one of the options.
 HIDE_EXIT = {
     "at": "",
     "batch": "",
@@ -155,8 +155,8 @@ HIDE_EXIT = {
     "trap": "",
     "watch": "",
 }
-# Programs that do not run what is among their arguments; in the last row, subcommands of package managers. Any other
-# program that is not in these tables does.
+# Programs that run nothing of their arguments; in the last row, subcommands of package managers. A program that is in
+# no table may run its arguments.
 RUNS_NOTHING_TEXT = """
 (( [ [[ ack ag alias apk apropos apt apt-cache apt-get ast autopep8 awk bandit base64 basename bat bc bg biome
 black brew builtin bzip2 cargo cat cd chgrp chmod chown cksum clang-format clang-tidy clear cloc cmp code
@@ -175,9 +175,9 @@ yamllint yapf yes yq yum zcat zip zypper
 add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
 """
 RUNS_NOTHING = frozenset(RUNS_NOTHING_TEXT.split())
-# Programs without a row above that run what is among their arguments, or a text.
+# Programs without a row above that run their arguments or a text.
 OTHER_RUNNERS = ("coverage", "eval", "fd", "fdfind", "find", "nix", "ssh", "trap", "watch")
-BUILTINS = ("command", "eval", "exec", "trap")  # of shells: another program cannot run them
+BUILTINS = ("command", "eval", "exec", "trap")  # builtins of shells: other programs cannot run them
 TEXT_RUNNERS = ("concurrently", "hyperfine", "parallel", "screen", "tmux", "watchexec")  # of arguments with blanks
 RUNNERS = frozenset(
     [*SHELLS, *OTHER_RUNNERS, *ALIASES, *SHELL_OPTIONS, *SUBCOMMANDS, *(key for key in WRAPPERS if " " not in key)]
@@ -199,9 +199,9 @@ def take_apart(text: str, budget: Budget) -> "Node":
 class FoundRun:
     """How a simple command runs the wanted one.
 
-    texts: shell texts that it runs, each behind the arguments that set the shell's options; none if it is the wanted
-        command, or runs it without a shell.
-    hidden_by: the program whose exit code does not depend on that of what it runs, "" if there is none.
+    texts: shell texts that it runs, each with the arguments before it for the shell's options; empty if it is the
+        wanted command, or runs it without a shell.
+    hidden_by: the program that hides the exit code, "" if there is none.
     """
 
     __slots__ = ("hidden_by", "texts")
@@ -212,10 +212,10 @@ class FoundRun:
 
 
 class WantedCommand:
-    """Which command is looked for in a shell line, and what the answer may cost.
+    """The command to look for in a shell line, and the budget for it.
 
-    guesses: whether a program, or a text for a shell, that only the running shell knows is the wanted one.
-    met_unknown: whether there was one that was not taken for it.
+    guesses: whether an unknown program or text (one that only the running shell knows) counts as the wanted one.
+    met_unknown: whether there was an unknown one that did not count.
     """
 
     __slots__ = ("budget", "guesses", "met_unknown", "name", "wanted")
@@ -237,7 +237,7 @@ def find_run(words: "Sequence[str]", stdin: str | None, question: WantedCommand)
     """
     wanted = question.wanted
     if stdin is None and not any(question.name in word or UNKNOWN in word or word.endswith("sh") for word in words):
-        return None  # no name, and no shell (all their names end so) whose text may be in a pipe
+        return None  # not the name, and not a shell (all shells' names end so) that may read a text from a pipe
     todo: list[tuple[Sequence[str], str]] = [(words, "")]
     for _ in range(MAX_WRAPPERS):
         if not todo:
@@ -274,7 +274,7 @@ def find_run(words: "Sequence[str]", stdin: str | None, question: WantedCommand)
 def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[str]]":
     """Return the commands that a program's arguments hold.
 
-    wants_path: whether a script that an interpreter runs counts as a command.
+    wants_path: whether an interpreter's script counts as a command.
     """
     name = base_name(words[0])
     if name in ("find", "fd", "fdfind"):
@@ -296,7 +296,7 @@ def inner_commands(words: "Sequence[str]", wants_path: bool) -> "list[Sequence[s
 
 
 def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
-    """Return the commands that run according to a row of WRAPPERS: one, or two if a subcommand could be a command."""
+    """Return the commands by a row of WRAPPERS: one, or two if a subcommand could be a command."""
     found: list[Sequence[str]] = []
     key = ALIASES.get(key, key)
     at = 1
@@ -320,7 +320,7 @@ def wrapped_commands(words: "Sequence[str]", key: str) -> "list[Sequence[str]]":
 
 
 def without_environment(key: str, words: "Sequence[str]") -> "Sequence[str]":
-    """Return the words of a command without what names the version or environment of its program: `ruff@latest`."""
+    """Return the words of a command without its program's version or environment: `ruff@latest`."""
     if not words:
         return words
     if key in VERSIONED:
@@ -329,15 +329,15 @@ def without_environment(key: str, words: "Sequence[str]") -> "Sequence[str]":
 
 
 def is_known(words: "Sequence[str]") -> bool:
-    """Return whether the tables know what a program does with its arguments."""
+    """Return whether the tables have a program."""
     name = base_name(words[0])
     return name in RUNNERS or name in RUNS_NOTHING or name in INTERPRETERS or is_python(name)
 
 
 def later_command(words: "Sequence[str]", wanted: "Sequence[str]") -> "Sequence[str]":
-    """Return the arguments of an unknown program from the first one on that is the wanted program or runs one.
+    """Return the arguments of an unknown program, from the first one that is the wanted program or runs one.
 
-    Returns none if there is none, or if a program that runs nothing comes before it.
+    Returns [] if there is none, or if a program that runs nothing comes before it.
     """
     for at in range(1, len(words)):
         name = base_name(words[at])
@@ -351,7 +351,7 @@ def later_command(words: "Sequence[str]", wanted: "Sequence[str]") -> "Sequence[
 
 
 def hides_exit(words: "Sequence[str]") -> str:
-    """Return the program's name if its exit code does not depend on that of what it runs, otherwise ""."""
+    """Return the program's name if it hides the exit code of its command, otherwise ""."""
     name = base_name(words[0])
     key = ALIASES.get(name, name)
     at = 1
@@ -370,8 +370,8 @@ def hides_exit(words: "Sequence[str]") -> str:
 def skip_options(words: "Sequence[str]", at: int, valued: str, signs: str = "-") -> int:
     """Return the index of the first word from `at` on that is not an option or its value.
 
-    valued: the options whose value is the next word.
-    signs: what an option may begin with.
+    valued: the options with the next word as their value.
+    signs: the first letters of options.
     """
     while at < len(words) and words[at][:1] in signs and words[at] not in ("", "-"):
         at += 1
@@ -411,7 +411,7 @@ def executed_by_find(words: "Sequence[str]") -> "Iterator[Sequence[str]]":
 
 
 def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[tuple[Sequence[str], str | None]]":
-    """Yield the texts that a program gives to a shell, each behind the arguments that set the shell's options.
+    """Yield the texts that a program gives to a shell, each with the arguments before it for the shell's options.
 
     A text is None if it is unknown.
 
@@ -457,7 +457,7 @@ def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[tuple[Se
 
 
 def split_strings(words: "Sequence[str]") -> "Iterator[str]":
-    """Yield the text of `env -S` as another `env`: its words stand in front of the other arguments, as options too."""
+    """Yield the text of `env -S` as another `env`: its words come before the other arguments, even options."""
     for at in range(1, skip_options(words, 1, "-C -S -u --chdir --split-string --unset")):
         letters, option, text = words[at].partition("S")
         rest = words[at + 1 :]

@@ -1,7 +1,7 @@
 """Does the exit code 0 of a shell line mean that a command ran and succeeded? (docs/machines/gate.md)
 
-Pure. Goes through a line with everything that can happen in it: each command succeeds or fails. The line is evidence of
-a successful run if in every case in which it exits with 0 the command ran, and never failed.
+Pure. Follows all cases of a line: each command succeeds or fails. The line is evidence of a successful run if the
+command ran and never failed in every case with the exit code 0.
 """
 
 from tailhook.machines.commands import WantedCommand, find_run, take_apart
@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from tailhook.machines.shell_line import ShellLine
     from tailhook.machines.shell_tree import Tree
 
-    # What can be so at one place of a line, each with why the exit code of a failed run is lost there, "" if it is not.
-    # The first number is the last exit code (0 or 1), the second one is below, the third is the code in a variable.
+    # The possible states at one place of a line. The value: why the exit code of a failed run is lost there, "" if it
+    # is not. The first number of a state is the last exit code (0 or 1), the second one is below, the third is the code
+    # in a variable.
     States: TypeAlias = "dict[tuple[int, int, int], str]"
 
-NOT_RUN, SUCCEEDED, FAILED, RETRIED = range(4)  # RETRIED: it failed, and only what stands behind || goes on
+NOT_RUN, SUCCEEDED, FAILED, RETRIED = range(4)  # RETRIED: it failed, and only the commands behind || go on
 MAX_LEVELS = 100  # of lists, pipelines, functions and shells in each other
-RUN_COST = 24  # of going through a command, in steps
+RUN_COST = 24  # in steps, to follow a command
 ONLY_SUCCEED = (":", "echo", "true")
 NEED_NOT_RUN = "the line can succeed without it"
 OTHER_COMMAND = "another command"
-BEHIND_PIPE = ", behind a pipe"  # how the reason ends that `set -o pipefail` removes
+BEHIND_PIPE = ", behind a pipe"  # the end of a reason that `set -o pipefail` removes
 
-# Claude Code (2.1.329) takes the exit code 1 of a line whose last command begins with these for "nothing found" or
-# "they differ", and reports no error, whatever command the code is from.
+# If the last command of a line begins with these, Claude Code (2.1.329) takes the exit code 1 for "nothing found" or
+# "they differ" and reports no error, even if the code is from another command.
 EXCUSED_ENDS = (
     ("[",), ("diff",), ("egrep",), ("fgrep",), ("find",), ("git", "diff"), ("git", "grep"), ("grep",), ("rg",),
     ("test",),
@@ -38,7 +39,7 @@ EXCUSED_ENDS = (
 
 
 def judge_line(line: "ShellLine", wanted: "Sequence[str]") -> tuple[str, str]:
-    """Return what `ShellLine.outcome_of` returns, for a line that must be taken apart."""
+    """Return the result of `ShellLine.outcome_of` for a line that must be taken apart."""
     question = WantedCommand(wanted, line.budget)
     try:
         if line.tree is None:
@@ -53,12 +54,12 @@ def judge_line(line: "ShellLine", wanted: "Sequence[str]") -> tuple[str, str]:
 
 
 class Shell:
-    """A shell that runs a line, in everything that can happen.
+    """A shell that runs a line, with all possible states.
 
     exits_on_error, counts_pipes: its options errexit and pipefail.
-    ended, left, returned: what was so where it ended, left a loop and returned from a function.
-    tested: how many conditions there are around a command: errexit does not count in them.
-    saved: the variable that has an exit code.
+    ended, left, returned: the states when it ended, left a loop and returned from a function.
+    tested: how many conditions are around a command: errexit has no effect in them.
+    saved: the variable with an exit code.
     """
 
     def __init__(self, question: WantedCommand, level: int = 0) -> None:
@@ -74,7 +75,7 @@ class Shell:
         self.saved = ""
 
     def judge(self, tree: "Tree") -> tuple[str, str]:
-        """Return what `ShellLine.outcome_of` returns."""
+        """Return the result of `ShellLine.outcome_of`."""
         states = self.run_all(tree, {(0, NOT_RUN, 0): ""})
         if all(run == NOT_RUN for _, run, _ in states):
             return ABSENT, ""
@@ -89,7 +90,7 @@ class Shell:
         return HIDDEN, why.replace(f"that of {program}", f"that of the last {program} in it")
 
     def judge_end(self, tree: "Tree") -> tuple[str, str]:
-        """Return what a line means whose exit code is that of the command: a host may not report all its errors."""
+        """Return the outcome of a line with the command's exit code: a host may not report all its errors."""
         last = tree
         while not isinstance(last, SimpleCommand) and last.kind in ("list", "&&", "|"):
             last = last.parts[-1]
@@ -100,11 +101,11 @@ class Shell:
         return HIDDEN, f"the host reports no error if a line that ends with `{' '.join(end)}` exits with 1"
 
     def run_all(self, tree: "Tree", states: "States") -> "States":
-        """Return what can be so when the shell has ended."""
+        """Return the possible states when the shell has ended."""
         return merged(self.run(tree, states), self.ended)
 
     def subshell(self) -> "Shell":
-        """Return a shell that begins as a copy of this one. Raises Unclear if that takes too many steps."""
+        """Return a copy of this shell. Raises Unclear if that takes too many steps."""
         if not self.question.budget.spend(len(self.functions)):
             raise Unclear
         shell = Shell(self.question, self.level)
@@ -115,7 +116,7 @@ class Shell:
     # ---- lists, pipelines and compound commands ------------------------------------
 
     def run(self, tree: "Tree", states: "States") -> "States":
-        """Return what can be so behind a part of the line. Raises Unclear if that takes too many steps."""
+        """Return the possible states behind a part of the line. Raises Unclear if that takes too many steps."""
         if not states:
             return states
         if self.level == MAX_LEVELS or not self.question.budget.spend(RUN_COST):
@@ -126,7 +127,7 @@ class Shell:
         return found
 
     def run_part(self, tree: "Tree", states: "States") -> "States":
-        """Return what `run` returns."""
+        """Return the result of `run`."""
         if isinstance(tree, SimpleCommand):
             return self.after_error(self.run_simple(tree, states))
         kind, parts = tree.kind, tree.parts
@@ -156,21 +157,21 @@ class Shell:
         return found
 
     def after_error(self, states: "States") -> "States":
-        """Return what goes on behind a command: with errexit, a shell ends when one fails."""
+        """Return the states that go on behind a command: with errexit, a shell ends when a command fails."""
         if not self.exits_on_error or self.tested:
             return states
         self.ended = merged(self.ended, {state: why for state, why in states.items() if state[0]})
         return {state: why for state, why in states.items() if not state[0]}
 
     def run_tested(self, tree: "Tree", states: "States", why: str = "") -> "States":
-        """Return what can be so behind a tested command. why: a reason why the code of a failed run is lost."""
+        """Return the possible states behind a tested command. why: why the code of a failed run is lost."""
         self.tested += 1
         found = self.run(tree, states)
         self.tested -= 1
         return {state: (before or why if state[1] == FAILED else before) for state, before in found.items()}
 
     def run_and_or(self, node: Node, states: "States") -> "States":
-        """Return what can be so behind commands with && or || between them."""
+        """Return the possible states behind commands with && or || between them."""
         found = self.run_tested(node.parts[0], states)
         options = self.exits_on_error, self.counts_pipes
         for at, operator in enumerate(node.operators, 1):
@@ -194,12 +195,12 @@ class Shell:
         return found
 
     def keep_options(self, before: tuple[bool, bool]) -> None:
-        """Set the options behind commands that need not have run: one that was not set before may not be set now."""
+        """Set the options behind commands that may not have run: an option that was unset before counts as unset."""
         self.exits_on_error = self.exits_on_error and before[0]
         self.counts_pipes = self.counts_pipes and before[1]
 
     def run_pipeline(self, parts: "Sequence[Tree]", states: "States") -> "States":
-        """Return what can be so behind a pipeline, whose commands run in shells of their own."""
+        """Return the possible states behind a pipeline. Its commands run in shells of their own."""
         why = f"its exit code is that of {part_name(parts[-1])}{BEHIND_PIPE}"
         states = ended_with(states, (0,))
         for part in parts:
@@ -213,7 +214,7 @@ class Shell:
         return states
 
     def run_if(self, node: Node, states: "States") -> "States":
-        """Return what can be so behind an `if`."""
+        """Return the possible states behind an `if`."""
         done: States = {}
         parts = node.parts
         for at in range(0, len(parts) - 1, 2):
@@ -226,7 +227,7 @@ class Shell:
         return merged(done, ended_with(states, (0,)))
 
     def run_while(self, node: Node, states: "States") -> "States":
-        """Return what can be so behind a `while` or `until`."""
+        """Return the possible states behind a `while` or `until`."""
         why = f"`{node.kind}` takes its exit code"
         goes_on = 0 if node.kind == "while" else 1
         outer, self.left = self.left, {}
@@ -243,7 +244,7 @@ class Shell:
         return found
 
     def run_for(self, node: Node, states: "States") -> "States":
-        """Return what can be so behind a `for` or `select`."""
+        """Return the possible states behind a `for` or `select`."""
         head = node.parts[0]
         words = head.words if isinstance(head, SimpleCommand) else []
         states = self.run_inner(head, states)
@@ -260,7 +261,7 @@ class Shell:
         return done
 
     def run_case(self, node: Node, states: "States") -> "States":
-        """Return what can be so behind a `case`."""
+        """Return the possible states behind a `case`."""
         states = self.run_inner(node.parts[0], states)
         done = {} if node.name else ended_with(states, (0,))
         for branch in node.parts[1:]:
@@ -270,13 +271,13 @@ class Shell:
     # ---- simple commands -----------------------------------------------------------
 
     def run_inner(self, command: "Tree", states: "States") -> "States":
-        """Return what can be so behind the substitutions of a command; the exit code is that of the last one."""
+        """Return the possible states behind the substitutions of a command. The exit code is the last one's."""
         for tokens in command.inner if isinstance(command, SimpleCommand) else ():
             states = self.subshell().run_all(tree_of(tokens), lost(states, "another substitution"))
         return states
 
     def run_simple(self, command: SimpleCommand, states: "States") -> "States":
-        """Return what can be so behind a simple command."""
+        """Return the possible states behind a simple command."""
         words = command.words
         at = 0
         while at < len(words) and is_assignment(words[at]):
@@ -310,14 +311,14 @@ class Shell:
         return self.run_program(words, command.stdin, states)
 
     def assign(self, words: "Sequence[str]", states: "States", entered: "States") -> "States":
-        """Return what can be so behind assignments without a command. `code=$?` keeps an exit code."""
+        """Return the possible states behind assignments without a command. `code=$?` keeps an exit code."""
         if not words or words[-1].partition("=")[2] != STATUS:
             return states
         self.saved = words[-1].partition("=")[0]
         return merged({(0, run, code): why for (code, run, _), why in entered.items()})
 
     def leave(self, name: str, words: "Sequence[str]", states: "States") -> "States":
-        """End the shell, a function or a loop; return what goes on, which is nothing."""
+        """End the shell, a function or a loop; return the states that go on: none."""
         word = words[1] if len(words) > 1 else STATUS
         if name in ("break", "continue"):
             self.left = merged(self.left, ended_with(states, (0,)))
@@ -336,14 +337,14 @@ class Shell:
         return {}
 
     def call(self, body: "Tree", states: "States") -> "States":
-        """Return what can be so behind a call of a function."""
+        """Return the possible states behind a call of a function."""
         outer, self.returned = self.returned, {}
         found = merged(self.run(body, states), self.returned)
         self.returned = outer
         return found
 
     def set_options(self, words: "Sequence[str]") -> None:
-        """Set the shell's options as `set`, or the arguments of a shell, do."""
+        """Set the shell's options, from the arguments of `set` or of a shell."""
         for at, word in enumerate(words):
             if word[:1] not in "-+" or word in ("-", "--"):
                 continue
@@ -358,7 +359,7 @@ class Shell:
                     self.counts_pipes = is_on
 
     def run_program(self, words: "Sequence[str]", stdin: str | None, states: "States") -> "States":
-        """Return what can be so behind a program: it may be the wanted one, or run it."""
+        """Return the possible states behind a program: it may be the wanted one, or run it."""
         found = find_run(words, stdin, self.question)
         if found is None:
             return ended_with(states, (0, 1))
@@ -385,7 +386,7 @@ class Shell:
 
 
 def merged(*many: "States") -> "States":
-    """Return all states; of the reasons for one state, the first."""
+    """Return all states; of several reasons for a state, the first."""
     found: States = {}
     for states in many:
         for state, why in states.items():
@@ -395,7 +396,7 @@ def merged(*many: "States") -> "States":
 
 
 def ended_with(states: "States", codes: "Iterable[int]", why: str = "") -> "States":
-    """Return the states with other exit codes. why: the code of a failed run is lost, if it was not before."""
+    """Return the states with other exit codes. why: why a failed run's code is lost, if it was not lost before."""
     return merged(
         {
             (code, run, saved): before or (why if run in (FAILED, RETRIED) else "")
@@ -406,13 +407,13 @@ def ended_with(states: "States", codes: "Iterable[int]", why: str = "") -> "Stat
 
 
 def lost(states: "States", name: str) -> "States":
-    """Return the states in front of a command, whose exit code takes the place of that of a failed run."""
+    """Return the states in front of a command: its exit code replaces that of a failed run."""
     why = f"its exit code is that of {name}"
     return {state: before or (why if state[0] and state[1] == FAILED else "") for state, before in states.items()}
 
 
 def part_name(tree: "Tree") -> str:
-    """Return what a part of a line is called in a reason."""
+    """Return the name of a part of a line in a reason."""
     if isinstance(tree, SimpleCommand):
         word = next((word for word in tree.words if not is_assignment(word)), UNKNOWN)
         return f"`{word.rpartition('/')[2]}`" if UNKNOWN not in word else OTHER_COMMAND
@@ -424,5 +425,5 @@ def part_name(tree: "Tree") -> str:
 
 
 def is_assigning(tree: "Tree") -> bool:
-    """Return whether a part of a line is nothing but assignments."""
+    """Return whether a part of a line has only assignments."""
     return isinstance(tree, SimpleCommand) and all(map(is_assignment, tree.words))

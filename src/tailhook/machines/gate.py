@@ -1,7 +1,7 @@
 """The gate machine: were files edited after the last successful run of the command that checks them?
 (docs/machines/gate.md)
 
-Pure: the rules and what happened in the session in; verdict out. `tailhook.hook.gate` reads the transcript.
+Pure: the rules and the session's edits and commands in; verdict out. `tailhook.hook.gate` reads the transcript.
 """
 
 from tailhook._core import fingerprint
@@ -18,9 +18,9 @@ MAX_RULES = 50  # more are left out
 MAX_PATTERNS = 100  # of a rule, after its braces are expanded
 MAX_PATTERN_CHARS = 1000
 MAX_PATTERNS_COST = 1 << 15  # of the patterns of all rules, in characters: as written, and with their braces expanded
-PATTERN_COST = 30  # of one pattern, in characters that are read in the same time
-MAX_COMPARED = 1 << 15  # letters of patterns that are compared with paths for one stop, or steps as costly
-MAX_NAMED = 5  # rules that a reason names
+PATTERN_COST = 30  # of one pattern, in characters that take the same time
+MAX_COMPARED = 1 << 15  # letters of patterns to compare with paths for one stop, or steps as costly
+MAX_NAMED = 5  # rules named in a reason
 MAX_STEPS = 80_000  # to take shell lines apart for one stop; 20 ms at most
 MAX_SHELL_LINE_CHARS = 300  # of a shell line in a reason
 
@@ -28,9 +28,9 @@ MAX_SHELL_LINE_CHARS = 300  # of a shell line in a reason
 class Rule:
     """One rule of the configuration.
 
-    patterns: those of its files.
-    ran: the words that the command which checks them begins with.
-    command: the same as it is written.
+    patterns: of its files.
+    ran: the first words of the command that checks them.
+    command: the same, as written.
     """
 
     __slots__ = ("command", "patterns", "ran")
@@ -38,7 +38,7 @@ class Rule:
     def __init__(self, edited: "Sequence[object]", ran: str, budget: Budget | None = None) -> None:
         """Raises ValueError with the reason if the rule is not valid.
 
-        edited: patterns, in which braces count.
+        edited: patterns, with braces.
         budget: for the patterns of all rules.
         """
         budget = budget or Budget(MAX_PATTERNS_COST)
@@ -68,10 +68,10 @@ class Rule:
 
 
 class Pattern:
-    """A pattern, with what a path must begin and end with to match it: most paths do not.
+    """A pattern, with the beginning and the end of all matching paths: most paths lack them.
 
-    text: as `matches_path` takes it.
-    below: the pattern of what is below the folder that `text` may name; "" if its last name has wildcards.
+    text: for `matches_path`.
+    below: if `text` may name a folder: the pattern of the paths below it; "" if the last name has wildcards.
     """
 
     __slots__ = ("below", "head", "tail", "text")
@@ -86,7 +86,7 @@ class Pattern:
         self.below = f"{text if '/' in text else f'**/{text}'}/**" if names_folder else ""
 
     def mark(self) -> bytes:
-        """Return what a JSON text with a matching path in it contains, unless it has escapes."""
+        """Return a text that occurs in any JSON text with a matching path, unless that has escapes."""
         if self.below:
             return self.tail.encode("utf-8", "surrogatepass")
         folder = self.text.removesuffix("/**").rpartition("/")[2]
@@ -94,7 +94,7 @@ class Pattern:
         return (folder if is_below else f'{self.tail}"').encode("utf-8", "surrogatepass")
 
     def matches(self, path: str, budget: Budget) -> bool:
-        """Return whether a path matches, or a folder that it is in. Beyond the budget, it does not."""
+        """Return whether a path or a folder above it matches. Beyond the budget, it does not."""
         if not path.startswith(self.head):
             return False
         if path.endswith(self.tail) and matches_path(self.text, path, budget):
@@ -103,7 +103,7 @@ class Pattern:
 
 
 class QuickLook:
-    """What a path must begin with, end with or have in it to match a pattern of some rules: most paths do not."""
+    """Beginnings, ends and parts of the paths that match a pattern of some rules: most paths have none of them."""
 
     __slots__ = ("cost", "folders", "heads", "tails")
 
@@ -131,7 +131,7 @@ class Edit:
 
     path: relative to the project if it is inside, for messages.
     id: of the tool's use.
-    paths: all paths that lead to the file: the absolute one, and those relative to the project's folders.
+    paths: all paths of the file: the absolute one, and those relative to the project's folders.
     """
 
     __slots__ = ("id", "path", "paths")
@@ -143,13 +143,13 @@ class Edit:
 
 
 class Facts:
-    """What the payload, the configuration and the session's state contain about one stop.
+    """The facts about one stop, from the payload, the configuration and the session's state.
 
-    rules: the rules that are valid.
-    happened: the edits and the shell commands (str) that did not fail, the newest first; read as far as needed.
+    rules: the valid rules.
+    happened: the edits and the shell commands (str) that did not fail, newest first; read as far as needed.
     paused: whether a background task will wake the agent.
     stop_hook_active: whether this turn was blocked before.
-    blocked: the `block_id`s for which a stop was blocked already. Older versions saved the ids of edits instead, which
+    blocked: the `block_id`s for which a stop was blocked already. Older versions saved the ids of edits instead: these
         count for every rule.
     """
 
@@ -171,7 +171,7 @@ class Facts:
 
 
 def decide(facts: Facts) -> "Verdict[list[str]]":
-    """Decide whether the agent may stop. The verdict's change is the `block_id`s of what its reason names."""
+    """Decide whether the agent may stop. The verdict's change is the `block_id`s of the edits in its reason."""
     if not facts.rules:
         return Verdict("allow", "no rules")
     if facts.paused:
@@ -198,15 +198,14 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
 
 
 def block_id(edit: Edit, rule: Rule) -> str:
-    """Return what is remembered of a block for an edit that a rule's command did not check."""
+    """Return the saved mark of a block for an edit that a rule's command did not check."""
     return f"{fingerprint(f'{edit.id} {rule.command}'.encode('utf-8', 'surrogatepass')):016x}"
 
 
 class Unchecked:
     """A rule whose newest edit is newer than the newest successful run of its command.
 
-    line, why: the newest line after the edit that may have run the command, and why it does not count; "" if there is
-        none.
+    line, why: the newest line after the edit that may have run the command, and why it does not count; "" without one.
     """
 
     __slots__ = ("edit", "line", "rule", "why")
@@ -218,7 +217,7 @@ class Unchecked:
         self.why = why
 
     def describe(self) -> str:
-        """Return the line of a reason: what is missing, and if a run does not count, why and what to run instead."""
+        """Return the line of a reason: the missing command. If a run does not count: why, and what to run instead."""
         command = clip_field(self.rule.command)
         missing = f"- `{command}`: it has not run successfully since {clip_field(self.edit.path)} was edited."
         if not self.line:
@@ -230,7 +229,7 @@ class Unchecked:
 
 
 def show_line(line: str) -> str:
-    r"""Return a shell line for a reason: a line end as \n, and of a long one the beginning."""
+    r"""Return a shell line for a reason: line ends as \n, and only the beginning of a long line."""
     shown = clip_field(line.strip().replace("\n", r"\n").replace("\t", " "), MAX_SHELL_LINE_CHARS + 1)
     return shown if len(shown) <= MAX_SHELL_LINE_CHARS else f"{shown[:MAX_SHELL_LINE_CHARS]}…"
 
@@ -289,7 +288,7 @@ def parse_rule(value: object, budget: Budget) -> Rule:
 
 
 def check_config(values: "Mapping[str, Any]") -> "Iterator[str]":
-    """Yield what is wrong with the machine's section of the configuration: rules and patterns that do not count."""
+    """Yield the faults of the machine's section of the configuration: rules and patterns that do not count."""
     rules = values.get("rules")
     if not isinstance(rules, list):
         return
@@ -336,7 +335,7 @@ def without_ends(pattern: str) -> str:
 
 
 def expand_pattern(pattern: str) -> list[str]:
-    """Return what a pattern of the configuration means to `matches_path`; [] for one that cannot match.
+    """Return the patterns for `matches_path` of a configured pattern; [] if it cannot match.
 
     >>> expand_pattern("./src/*.{c,h}"), expand_pattern("docs/"), expand_pattern("!x")
     (['src/*.c', 'src/*.h'], ['docs/**'], [])
@@ -351,7 +350,7 @@ def expand_pattern(pattern: str) -> list[str]:
 
 
 def expand_braces(pattern: str) -> list[str]:
-    """Return the patterns that {a,b} stands for, at most MAX_PATTERNS + 1. Braces may be nested.
+    """Return a pattern with {a,b} expanded: at most MAX_PATTERNS + 1 patterns. Braces may be nested.
 
     >>> expand_braces("*.{ts,js{,x}}"), expand_braces("{a}")
     (['*.ts', '*.js', '*.jsx'], ['{a}'])
@@ -360,7 +359,7 @@ def expand_braces(pattern: str) -> list[str]:
 
 
 def find_choices(pattern: str) -> "dict[int, list[int]]":
-    """Return where the words in braces end, at commas and at the closing brace, by the index of the opening brace.
+    """Return the ends of the words in braces (commas and the closing brace), by the index of the opening brace.
 
     Braces that are not closed, or have no comma of their own, are left out.
     """
@@ -378,9 +377,9 @@ def find_choices(pattern: str) -> "dict[int, list[int]]":
 
 
 def expand_part(pattern: str, start: int, end: int, choices: "Mapping[int, Sequence[int]]") -> list[str]:
-    """Return the patterns that a part of a pattern stands for, at most MAX_PATTERNS + 1.
+    """Return a part of a pattern, expanded: at most MAX_PATTERNS + 1 patterns.
 
-    choices: what `find_choices` returns for the whole pattern.
+    choices: the result of `find_choices` for the whole pattern.
     """
     done, kept, at = [""], start, start
     while at < end:
@@ -406,10 +405,10 @@ def expand_part(pattern: str, start: int, end: int, choices: "Mapping[int, Seque
 def matches_path(pattern: str, path: str, budget: Budget | None = None) -> bool:
     """Return whether a pattern matches a path: `*`, `?` and `[a-z]` within a name, `**` for any folders.
 
-    A pattern without a slash is one of names in any folder, as in .gitignore. One with a slash is matched from the
-    project's root. Only one that begins with a slash can match an absolute path.
+    A pattern without a slash matches names in any folder, as in .gitignore. With a slash, it is matched from the
+    project's root. Only a pattern with a slash at its beginning can match an absolute path.
 
-    budget: pays for each letter that is compared. Beyond it, nothing matches.
+    budget: for the compared letters. Beyond it, nothing matches.
 
     >>> matches_path("*.py", "src/app.py"), matches_path("src/*.py", "src/a/b.py"), matches_path("src/**", "src/a/b")
     (True, False, True)
@@ -425,7 +424,7 @@ def matches_path(pattern: str, path: str, budget: Budget | None = None) -> bool:
 
 
 def matches_names(patterns: "Sequence[str]", names: "Sequence[str]", budget: Budget) -> bool:
-    """Return whether the patterns match the names of a path, one each, but `**` any number of names."""
+    """Return whether the patterns match the names of a path. A pattern matches one name, `**` any number of names."""
     reached = {0}  # numbers of names that the patterns so far can match
     for pattern in patterns:
         if not reached or not budget.spend(len(reached)):
@@ -440,7 +439,7 @@ def matches_names(patterns: "Sequence[str]", names: "Sequence[str]", budget: Bud
 def matches_name(pattern: str, name: str, budget: Budget) -> bool:
     """Return whether a pattern matches a whole name.
 
-    `*` stands for any letters, `?` for one, and `[a-z]` or `[!a-z]` for one that is or is not among those.
+    `*` stands for any letters, `?` for one letter, `[a-z]` for one of these letters, `[!a-z]` for any other letter.
     """
     at = place = 0
     star, resume = -1, 0
@@ -463,7 +462,7 @@ def matches_name(pattern: str, name: str, budget: Budget) -> bool:
 
 
 def class_end(pattern: str, at: int) -> int:
-    """Return where the part of a pattern that stands for one letter ends; it begins at `at`."""
+    """Return the end of the part of a pattern that stands for one letter. at: its beginning."""
     if pattern[at : at + 1] == "[":
         first = at + 1 + (pattern[at + 1 : at + 2] in ("!", "^"))
         return pattern.find("]", first + 1) + 1 or at + 1  # a ] that comes first is a letter of the class

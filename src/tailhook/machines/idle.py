@@ -16,8 +16,8 @@ DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
-# The signals with which an agent ends a loop of each mode, and the reason that is recorded for each. The compiled core
-# is built from this table (ext/tables.py): a signal added here is found everywhere.
+# The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
+# (ext/tables.py): a signal added here is found everywhere.
 LOOP_SIGNALS = {
     "<loop-done>COMPLETE</loop-done>": "COMPLETE",
     "<loop-done>MAX_ITERATIONS</loop-done>": "MAX_ITERATIONS",
@@ -34,14 +34,15 @@ SIGNALS = {
 
 
 class Facts:
-    """What the payload and the transcript contain about one stop.
+    """The facts about one stop, from the payload and the transcript.
 
     session_id: "" if the payload has none.
     paused: whether a background task will wake the agent.
     signals: returns the signals that count in the final text, in order of appearance; called only when they decide.
     folder: returns the absolute form of a path if it is a folder, else None.
     unbound_acts: whether any session may act on a state that names no session.
-    next_issue: the configured command line that lists the next issues, "" for none; the agent gets it, nothing runs it.
+    next_issue: the configured command line that lists the next issues, "" for none. The agent gets
+        it; the hook does not run it.
     """
 
     __slots__ = ("folder", "next_issue", "paused", "session_id", "signals", "unbound_acts")
@@ -183,7 +184,7 @@ def signals_of(top: "dict[str, Any]") -> "dict[str, str]":
 
 
 def about(top: "dict[str, Any]", facts: Facts) -> str:
-    """Return the lines on what a frame is about: its worktree, its issue, which issues it takes; "" for nothing."""
+    """Return the lines about a frame's worktree, its issue, and the issues that it takes; "" for none."""
     place = worktree(top, facts)
     lines = [place] if place else []
     if (issue := name_in(top, "issue_id")) and not place:
@@ -196,13 +197,13 @@ def about(top: "dict[str, Any]", facts: Facts) -> str:
 
 
 def name_in(top: "dict[str, Any]", field: str) -> str:
-    """Return a frame's string as a message shows it, "" if it is absent."""
+    """Return a frame's string for a message, "" if it is absent."""
     value = top.get(field)
     return clip_field(value) if isinstance(value, str) else ""
 
 
 def worktree(top: "dict[str, Any]", facts: Facts) -> str:
-    """Return the paragraph on where the work is, "" if the frame names no folder that is there."""
+    """Return the paragraph about the folder of the work, "" if the frame names no existing folder."""
     path = top.get("worktree_path")
     folder = facts.folder(path) if isinstance(path, str) and path else None
     if folder is None:
@@ -215,7 +216,7 @@ def worktree(top: "dict[str, Any]", facts: Facts) -> str:
 
 
 def waiting(state: "dict[str, Any]") -> str:
-    """Return what the person must know when an inner loop ended: which loop waits, where it stands, how to go on."""
+    """Return the words for the person when an inner loop has ended: which loop waits, its iteration, how to go on."""
     top = top_frame(state.get("stack"))
     subject = name_in(top, "issue_id") or name_in(top, "filter")
     which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
@@ -226,13 +227,13 @@ def waiting(state: "dict[str, Any]") -> str:
 
 
 def mode_of(top: "dict[str, Any]") -> str:
-    """Return the mode of a frame as a message shows it."""
+    """Return the mode of a frame for a message."""
     mode = top.get("mode") or "loop"
     return clip_field(mode, MAX_MODE_CHARS) if isinstance(mode, str) else "unknown"
 
 
 def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
-    """Return what an agent in a loop must know: the goal, what it is about, where it stands, and how to end it.
+    """Return the instructions for an agent in a loop: the goal, its subject, the iteration, and how to end it.
 
     state: a state that `decide` reads as a live loop.  goal: the prompt; it is cut if it is long.
     """
@@ -253,11 +254,11 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     return "\n".join(lines)
 
 
-# ---- times as the state spells them ------------------------------
+# ---- times in the form of a state ------------------------------
 
 
 def age_of(state: "dict[str, Any]", now: float) -> float | None:
-    """Return the seconds since the state's last change; 0 if it names none or a later one.
+    """Return the seconds since the state's last change; 0 if it names no time or a future one.
 
     Return None if the time cannot be read.
     """
@@ -269,7 +270,7 @@ def age_of(state: "dict[str, Any]", now: float) -> float | None:
 
 
 def words_since(state: object, now: float, slack: float) -> float | None:
-    """Return the time (Unix seconds) from which on an agent's words are about this state; None if any are.
+    """Return the time (Unix seconds) after which an agent's words count for this state; None if all count.
 
     slack: seconds by which words may be older than the state's last change. A change in the future is ignored.
     """
@@ -278,7 +279,7 @@ def words_since(state: object, now: float, slack: float) -> float | None:
 
 
 def time_of(stamp: object) -> float | None:
-    """Return the Unix time that a value of a state spells, or None if it is not a string of ISO 8601."""
+    """Return the Unix time of a value in a state, or None if it is not a string of ISO 8601."""
     from tailhook._core import unix_time  # the core is built from this module
 
     return unix_time(stamp) if isinstance(stamp, str) else None
@@ -295,7 +296,7 @@ def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bo
 
 
 def spell_time(now: float) -> str:
-    """Return a time as a state spells it."""
+    """Return a time in the form of a state."""
     from tailhook._core import iso_time  # the core is built from this module
 
     return iso_time(now)

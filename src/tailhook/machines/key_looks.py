@@ -1,4 +1,4 @@
-"""Keys without a name or a known beginning, by their looks. Loaded only for a word that is as long as one."""
+"""Keys without a name or a known beginning, by their looks. Loaded only for a word as long as a key."""
 
 from tailhook.machines.secrets import MAX_KEY_CHARS
 
@@ -10,14 +10,14 @@ MIN_RUN_CHARS = 12  # of a key, between the signs that it may hold
 KEY_SIGNS = "+/=_-"
 APART = str.maketrans(KEY_SIGNS, " " * len(KEY_SIGNS))
 DIGEST_CHARS = (32, 40, 56, 64, 96, 128)  # of MD5, SHA-1 (git's commits), SHA-2
-# Identifiers of API objects, and digests as npm writes them.
+# Identifiers of API objects, and digests in npm's form.
 IDENTIFIERS = ("toolu_", "srvtoolu_", "msg_", "req_", "call_", "sha256-", "sha384-", "sha512-")
 
 
 def is_key(word: str, is_named: bool) -> bool:
-    """Return whether a long word looks like a key: mixed in a way that words, paths and identifiers are not.
+    """Return whether a long word looks like a key: its letters are more mixed than those of words and paths.
 
-    is_named: whether it is called a key. Without that, a digest is not one: it names a commit or a file's contents.
+    is_named: whether it has the name of a key. Otherwise a digest is not a key: it names a commit or a file's contents.
     """
     runs = word.translate(APART).split()
     if word.startswith(IDENTIFIERS) or not all(map(str.isalnum, runs)):
@@ -41,7 +41,7 @@ def without_uuids(runs: "Sequence[str]") -> "list[str]":
 
 
 def is_uuid(runs: "Sequence[str]") -> bool:
-    """Return whether five parts of a word hold a UUID, which may have letters before and behind it."""
+    """Return whether five parts of a word hold a UUID. It may have letters before and behind it."""
     return (
         [len(run) for run in runs[1:4]] == [4, 4, 4]
         and len(runs) == 5
@@ -52,7 +52,7 @@ def is_uuid(runs: "Sequence[str]") -> bool:
 
 
 def is_digest(run: str) -> bool:
-    """Return whether a run of letters may be a digest in base 16, which names a commit or a file's contents."""
+    """Return whether a run of letters may be a digest in base 16, the name of a commit or a file's contents."""
     return len(run) in DIGEST_CHARS and is_hexadecimal(run)
 
 
@@ -67,7 +67,7 @@ def kind_of(letter: str) -> str:
 
 
 def is_mixed(runs: "Sequence[str]") -> bool:
-    """Return whether the kinds of letters (digits, capitals, small ones) change as they do in random keys.
+    """Return whether the kinds of letters (digits, capitals, small ones) change as often as in random keys.
 
     In one of 64 letters they change three times in five letters; in names such as `MyClass2`, once in three or four.
     """

@@ -1,6 +1,6 @@
-"""The memory machine's keywords, which the compiled core is built from (ext/tables.py); no hook loads this module.
+"""The memory machine's keywords. The compiled core is built from them (ext/tables.py); no hook loads this module.
 
-Words and letter case count as `re` has them with `\\b` and re.IGNORECASE.
+Word boundaries and letter case follow `re`, with `\\b` and re.IGNORECASE.
 """
 
 from tailhook.machines.memory import CATEGORIES, NEGATION
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-# For each category what a line must hold, and what near it says that it is meant.
+# By category: the keywords of a line, and the boosters near it that confirm the category.
 KEYWORDS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {
     "DECISION": (
         ("decided", "chose", "selected", "went with", "picked"),
@@ -32,7 +32,7 @@ KEYWORDS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {
         ("established", "agreed", "going forward"),
     ),
 }
-# What the table above misses in practice.
+# Keywords that the table above misses in practice.
 MORE_KEYWORDS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {
     "DECISION": (
         (
@@ -191,7 +191,7 @@ MORE_KEYWORDS: "dict[str, tuple[tuple[str, ...], tuple[str, ...]]]" = {
         ),
     ),
 }
-# Words that take back what stands right behind them, in the second table.
+# Negations: they cancel a keyword right behind them, in the second table.
 NEGATIONS = (
     "not",
     "never",
@@ -224,10 +224,10 @@ NEGATIONS = (
 
 
 def tables() -> "dict[str, list[tuple[int, str]]]":
-    """Return each profile's keywords, with the numbers that stand for them.
+    """Return each profile's keywords, with their numbers.
 
-    The number of a category's keyword is twice the category's place, of its booster one more; a negation's is the
-    number after all of those.
+    The number of a category's keyword is twice the category's place, and that of its booster one more. The number of a
+    negation is the next one after all these.
     """
     seed = [(number, word) for number, words in enumerate(both(KEYWORDS)) for word in words]
     more = [(number, word) for number, words in enumerate(both(MORE_KEYWORDS)) for word in words]

@@ -1,7 +1,7 @@
-"""The memory machine: what of this session is worth saving before its agent stops?  (docs/machines/memory.md)
+"""The memory machine: is something of this session worth saving before its agent stops? (docs/machines/memory.md)
 
-Pure: the lines that count and some figures in; scores and verdict out. `tailhook.hook.memory` reads the transcript, and
-the compiled core finds the lines (`tailhook._core.score_lines`).
+Pure: counting lines and some figures in; scores and verdict out. `tailhook.hook.memory` reads the transcript, and the
+compiled core finds the lines (`tailhook._core.score_lines`).
 """
 
 from tailhook.machines import Verdict
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     # as boosted.
     ScoredLine = tuple[int, int, bytes, bytes, bytes, bool]
 
-CATEGORIES = ("DECISION", "RUNBOOK", "CONSTRAINT", "TECH_DEBT", "PREFERENCE")  # those that lines are scored for
+CATEGORIES = ("DECISION", "RUNBOOK", "CONSTRAINT", "TECH_DEBT", "PREFERENCE")  # the categories with scored lines
 SUMMARY = "SESSION_SUMMARY"
 THRESHOLDS = {**dict.fromkeys(CATEGORIES, 0.4), "CONSTRAINT": 0.5, SUMMARY: 0.6}
-BOOSTED, MAX_BOOSTED = 0.5, 2  # what a line with a booster counts, and how many of a category do
+BOOSTED, MAX_BOOSTED = 0.5, 2  # share of a line with a booster, and how many such lines of a category count
 PLAIN, MAX_PLAIN = 0.3, 3
 WHOLE = MAX_BOOSTED * BOOSTED + MAX_PLAIN * PLAIN
 DEFAULT_MESSAGES, MIN_MESSAGES, MAX_MESSAGES = 50, 10, 200
-MAX_TEXT_BYTES = 256 << 10  # of the messages that are scored, the newest first
-FLAG_SECONDS = 300  # within which a second stop is let go
-MAX_LINE_CHARS = 120  # of a line that is shown
-# What hosts write in the user's name: commands and their output, notifications, interrupts, and the feedback of hooks.
+MAX_TEXT_BYTES = 256 << 10  # scored text, of the newest messages first
+FLAG_SECONDS = 300  # after a report, in which the next stop is allowed
+MAX_LINE_CHARS = 120  # of a quoted line
+# Hosts' texts in the user's name: commands and their output, notifications, interrupts, and the feedback of hooks.
 NOT_WORDS = (
     b"<command-",
     b"<local-command-",
@@ -38,25 +38,26 @@ NOT_WORDS = (
     b"Operation stopped by hook:",
     b"Caveat: The messages below",
 )
-# What the buttons and monitors of hosts' apps send: messages for this machine, but no person has typed them.
+# Texts that the buttons and monitors of hosts' apps send. For this machine they are messages, although no person typed
+# them.
 NOT_TYPED = (b"<ci-monitor-event", b"<create-pr-command")
-# The number of a keyword is twice its category's place, one more for a booster; a negation's is the one after all.
+# The number of a keyword is twice its category's place, and that of a booster one more. A negation's comes after all.
 NEGATION = 2 * len(CATEGORIES)
-# What the compiled core is built with (ext/tables.py).
+# Constants for building the compiled core (ext/tables.py).
 CORE_NUMBERS = {
     "CATEGORIES": len(CATEGORIES),
     "NEGATION": NEGATION,
     "NUMBERS": NEGATION + 1,
-    "LINES_BEFORE": 2,  # of a line, in which a booster counts for it
+    "LINES_BEFORE": 2,  # lines before and after a line where a booster counts for it
     "LINES_AFTER": 1,
     "MAX_BOOSTED": MAX_BOOSTED,
     "MAX_PLAIN": MAX_PLAIN,
-    "NEGATION_REACH_BYTES": 14,  # from a negation to the keyword that it takes back
+    "NEGATION_REACH_BYTES": 14,  # from a negation to the keyword that it cancels
 }
 
 
 def share(line: "ScoredLine") -> float:
-    """Return what a line adds to its category's sum; a sum of 1.9 is the whole score."""
+    """Return a line's share of its category's sum; a sum of 1.9 is the whole score."""
     return BOOSTED if line[5] else PLAIN
 
 
@@ -66,7 +67,7 @@ def score(lines: "Sequence[ScoredLine]") -> float:
 
 
 def best(lines: "Iterable[ScoredLine]") -> "ScoredLine":
-    """Return the line that is shown for a category: the first with a booster near it, else the first."""
+    """Return the line to quote for a category: the first with a booster near it, otherwise the first."""
     lines = iter(lines)
     first = next(lines)
     if first[4]:
@@ -86,7 +87,7 @@ def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:
 
 
 class Facts:
-    """What the transcript contains since the session's last report.
+    """The facts in the transcript since the session's last report.
 
     lines: the lines of the last messages that count for a category, in the session's order.
     tool_uses: how many there were.
@@ -121,7 +122,7 @@ class Facts:
 
 
 def decide(facts: Facts) -> "Verdict[bool]":
-    """Decide what is to be saved before the agent stops. The verdict's change is whether the summary is among it."""
+    """Decide what to save before the agent stops. The verdict's change is whether this includes the summary."""
     items = []
     for category in CATEGORIES:
         lines = facts.of(category)
@@ -160,7 +161,7 @@ class MemorySettings:
     __slots__ = ("enabled", "max_messages", "thresholds")
 
     def __init__(self, config: object = None) -> None:
-        """Take what is usable; a value of a wrong type counts as absent.
+        """Take the usable values; a value of a wrong type counts as absent.
 
         config: the file's JSON value.
         """
@@ -182,7 +183,7 @@ class MemorySettings:
 
 
 def quote_line(line: str) -> str:
-    """Return a line as the message quotes it."""
+    """Return a line as a quotation for the message."""
     from tailhook._core import preload  # here, as the core is built from this module
 
     preload("machines.secrets", "machines.quoting")  # only if something is quoted
@@ -196,6 +197,6 @@ BACKTICK = {ord("`"): None}
 
 
 def invisible_letters() -> "dict[int, None]":
-    """Return what a quoted line leaves out besides format characters: backticks, joiners, fillers and selectors."""
+    """Return the characters to leave out of a quoted line: backticks, joiners, fillers and selectors."""
     fillers = (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x200C, 0x200D, 0x3164, 0xFFA0)
     return dict.fromkeys((*b"`", *fillers, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))

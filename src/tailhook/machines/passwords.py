@@ -1,6 +1,6 @@
-"""Passwords on command lines, by the command that they are given to: `mysql -pX`, `echo X | docker login …`.
+"""Passwords on command lines, recognised by the command: `mysql -pX`, `echo X | docker login …`.
 
-Loaded only for a line that names such a command: a process of its own answers each hook.
+Loaded only for a line with such a command: each cold hook is a new process.
 """
 
 from tailhook.machines.secrets import AROUND, MIN_KEY_CHARS, QUOTES, command_in, is_command
@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 SEPARATORS = frozenset(("|", "||", "&&", "&", ";", "then", "do", "else", "(", "{"))
-# The option to which a command takes a password joined, and those behind which it is a word of its own.
+# By command: the option with a password joined to it, and the options with a password as the next word.
 JOINED = {
     **dict.fromkeys(("mysql", "mysqldump", "mysqladmin", "mysqlimport", "mysqlshow", "mariadb", "mariadb-dump"), "-p"),
     "7z": "-p", "7za": "-p", "sshpass": "-p", "redis-cli": "-a",
@@ -25,7 +25,7 @@ OPTIONS = {
     "openssl": ("-k", "-K"),
     "sqlcmd": ("-P",), "isql": ("-P",),
 }  # fmt: skip
-# Commands that take a password as an operand, with the words behind which it stands.
+# Commands that take a password as an operand, and the words before it.
 OPERANDS = {
     "vault": ("login",),
     "cargo": ("login",),
@@ -34,27 +34,27 @@ OPERANDS = {
     "rclone": ("obscure",),
     "ansible-vault": ("encrypt_string",),
 }
-VERB_PLACES = {"ngrok": 2}  # how far behind the command such a word may stand, if not directly
+VERB_PLACES = {"ngrok": 2}  # greatest distance of such a word from the command
 SENTENCE_WORDS = frozenset(("login", "auth"))  # also in sentences: "vault login failed"
-# The options of these commands before a value that is not a password.
+# The options of these commands with a value that is not a password.
 VALUE_OPTIONS = frozenset((
     "-method", "-path", "-address", "-namespace", "--registry", "--config", "-n", "--name", "--stdin-name",
     "--vault-id", "--encrypt-vault-id", "--vault-password-file", "--vault-pass-file", "--output",
 ))  # fmt: skip
 SAMBA = frozenset(("smbclient", "smbget", "smbcacls", "rpcclient"))  # `-U name%PASSWORD`
 LOGINS_WITH_P = frozenset(("docker", "podman", "helm", "az", "oc", "cf", "npm"))  # `docker login -p PASSWORD`
-# What reads a password from a pipe: any command with such a word, and these two with their option.
+# Readers of a password from a pipe: any command with such a word, and these two with their option.
 READS_PASSWORD = frozenset(("--password-stdin", "--with-token", "--token-stdin", "chpasswd"))
 READS_PASSWORD_WITH = {"sudo": "-S", "passwd": "--stdin"}
 
 
 def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
-    """Return which words hold a password by the command that they are given to, and where in the word it begins."""
+    """Return the words with a password, by their command, and where in the word the password begins."""
     found: dict[int, int] = {}
     command, start = "", 0  # the command at hand, and where its words begin
     is_login = reads_password = False
-    operands = 0  # how many of the command's words are neither options nor their values
-    verb = 0  # the place of the word behind which an operand is a password
+    operands = 0  # number of the command's words that are neither options nor values
+    verb = 0  # the place of the word before a password as an operand
     said: range | None = None  # the words of the `echo` in the pipe before
     for place, word in enumerate([*words, ";"]):
         before = words[place - 1] if place > start else ""
@@ -93,7 +93,7 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
 
 
 def is_plain_word(word: str) -> bool:
-    """Return whether a word looks like one of a sentence: short, and only letters but for the marks around it."""
+    """Return whether a word looks like one of a sentence: short, and only letters except for marks around it."""
     bare = word.strip(AROUND + ":!?")
     return len(bare) < MIN_KEY_CHARS and (bare.isalpha() or not bare)
 

@@ -1,15 +1,15 @@
 """Private keys in PEM (RFC 7468, RFC 1421), masked whole. Loaded only for a text that holds one's beginning."""
 
-MAX_LABEL_CHARS = 64  # characters of what PEM calls a block
-MIN_LINE_CHARS = 16  # of base 64 on a line of a key, but for its last one
+MAX_LABEL_CHARS = 64  # characters of a PEM block's label
+MIN_LINE_CHARS = 16  # of base 64 on each line of a key except the last one
 BLANK = " \t\r\n"
 
 
 def mask_keys(text: str, mask: str) -> str:
-    """Return a text with `mask` for each private key: up to the end of -----END …-----, or as much as there is."""
+    """Return a text with `mask` in place of each private key: up to -----END …-----, or as much as there is."""
     parts: list[str] = []
     done = at = 0
-    has_end = True  # until a search found none: another one would take as long again
+    has_end = True  # False after a failed search: the next one would take as long again
     while (start := text.find("-----BEGIN ", at)) >= 0:
         label, dashes, _ = text[start + 11 : start + 11 + MAX_LABEL_CHARS].partition("-----")
         at = body = start + 11 + len(label) + 5
@@ -27,7 +27,7 @@ def mask_keys(text: str, mask: str) -> str:
 
 
 def end_of_key(text: str, start: int) -> int:
-    """Return where the lines of a key in base 64 end that begin at `start`; `start` if there are none."""
+    """Return the end of a key's lines in base 64; `start` if there are none. start: their beginning."""
     end = start
     while end < len(text):
         begin = end

@@ -1,4 +1,4 @@
-"""The plates machine: what a session is doing, from what its hooks report.
+"""The plates machine: what a session is doing, derived from its hooks' reports.
 
 Pure: a status and an event in, a status out. `tailhook.hook.plates` reports the events; `tailhook.plates` keeps and
 shows the plates. `transition` is the table of statuses. `follow` decides which events reach that table, because only
@@ -11,7 +11,7 @@ from typing import NamedTuple
 HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
 MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
-MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool that waits for nothing is forgotten
+MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool without a wait is forgotten
 
 
 class Status(Enum):
@@ -102,12 +102,12 @@ def transition(status: Status, event: Event) -> Status:
 
 
 def admits(status: Status, event: Event) -> bool:
-    """Return whether the event still means something: only a start or a prompt opens a closed session again."""
+    """Return whether the event counts: only a start or a prompt opens a closed session again."""
     return status is not Status.CLOSED or event.kind in (EventKind.SESSION_START, EventKind.PROMPT_SUBMIT)
 
 
 def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
-    """Return whether an event happened before the newest one that is known, although it came after it.
+    """Return whether an event happened before the newest known one, although it arrived later.
 
     A clock that was set back, or a machine that was restarted, makes no event an old one.
 
@@ -123,7 +123,7 @@ MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server asks o
 
 
 class Detail(NamedTuple):
-    """What the host reports about an event besides its kind. A field is "" if the host does not send it.
+    """The facts about an event besides its kind. A field is "" if the host does not send it.
 
     tool_use_id: of the tool that the event is about.
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
@@ -140,7 +140,7 @@ class Detail(NamedTuple):
 
 
 class OpenTool(NamedTuple):
-    """A tool that has started and has not ended, or a question to the person whose tool is unknown.
+    """A tool that has started and not ended, or a question to the person with an unknown tool.
 
     tool_use_id, name, about, agent_id: as in a Detail.
     wait: AWAITING_INPUT or AWAITING_APPROVAL while the tool waits for the person; otherwise None.
@@ -153,7 +153,7 @@ class OpenTool(NamedTuple):
     wait: Status | None = None
 
     def belongs_to(self, server: str) -> bool:
-        """Return whether it is a tool of the MCP server whose tools' names begin so, or that server's question."""
+        """Return whether it is a tool or a question of the MCP server with this prefix of its tools' names."""
         return self.name == server or self.name.startswith(f"{server}__")
 
 
@@ -161,10 +161,10 @@ Tools = tuple[OpenTool, ...]
 
 
 class Situation(NamedTuple):
-    """Where a session stands.
+    """The situation of a session.
 
-    status: what the boards show.
-    tools: what is open, oldest first.
+    status: for the boards.
+    tools: the open ones, oldest first.
     beneath: the status of the session's own agent while a sub-agent waits for the person; otherwise None.
     """
 
@@ -184,14 +184,14 @@ class Situation(NamedTuple):
 
 
 def follow(before: Situation, event: Event, detail: Detail, is_late: bool = False) -> "tuple[Situation, bool]":
-    """Return where a session stands after an event, and whether the event reached the table of `transition`.
+    """Return the situation of a session after an event, and whether the event reached the table of `transition`.
 
-    A tool event of a sub-agent moves nothing. A wait ends by the end of the tool that it is about, a prompt, a stop or
-    an interruption; a tool beside it does not end it. A sub-agent's wait ends by that agent's tool or stop, or by a
-    person's prompt; meanwhile the session's own agent may go on, or stop.
+    A tool event of a sub-agent moves nothing. A wait ends with its tool, a prompt, a stop or an interruption; another
+    tool does not end it. A sub-agent's wait ends with that agent's tool or stop, or with a person's prompt. Meanwhile
+    the session's own agent may go on, or stop.
 
     is_late: whether the event is older than the newest one of the session. It then moves nothing, unless it is about a
-    tool that is still open: what has not ended since is not overridden by anything newer.
+    tool that is still open: no newer event can have ended that tool.
     """
     if event.kind in TOOL_EVENTS:
         tools, reaches = TOOL_EVENTS[event.kind](before, detail, is_late)
@@ -205,7 +205,7 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
     else:
         tools, reaches = left_open(before, event, detail), True
     own_waits = [tool.wait for tool in tools if tool.wait and not tool.agent_id]
-    if own_waits:  # the newest of those that are left is what the person sees next
+    if own_waits:  # the person sees the newest remaining wait next
         event = ASKED[own_waits[-1]]
     own = transition(before.own, event) if reaches else before.own
     return settle(own, tools), reaches
@@ -214,8 +214,8 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
 def settle(own: Status, tools: Tools) -> Situation:
     """Return the situation of a session whose own agent has a status.
 
-    If something waits while the own agent runs or is idle, it is a sub-agent's. Then the status is that of the wait,
-    and the own agent's status is kept in `beneath`.
+    If something waits while the own agent runs or is idle, a sub-agent waits. Then the status is the wait's, and the
+    own agent's status is kept in `beneath`.
     """
     waits = [tool.wait for tool in tools if tool.wait]
     if waits and own in (Status.RUNNING, Status.IDLE):
@@ -224,7 +224,7 @@ def settle(own: Status, tools: Tools) -> Situation:
 
 
 def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
-    """Return what stays open after an event that is not about a tool."""
+    """Return the tools that stay open after an event without a tool."""
     if event.kind is EventKind.SUBAGENT_STOP or (
         event.kind is EventKind.TURN_ENDED and before.own is not Status.RUNNING
     ):
@@ -244,7 +244,7 @@ def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
 
 
 def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
-    """Return what is open after a tool's start, and whether that reaches the table."""
+    """Return the open tools after a tool's start, and whether the event reaches the table."""
     tool = OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id)
     if tool.agent_id:
         is_asked_about = any(same_tool(one) == same_tool(tool) for one in before.waits)
@@ -253,14 +253,14 @@ def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools
         is_working = before.own in (Status.RUNNING, Status.AWAITING_INPUT, Status.AWAITING_APPROVAL)
         return (opened(before.tools, tool) if is_working else before.tools), False
     tool = tool._replace(wait=WAITING.get(tool.name))
-    # A host that sends neither id nor name of what it asks about has gone on if a tool starts.
+    # If a host names no tool in its question, the start of a tool shows that it went on.
     tools = tuple(one for one in before.tools if one.agent_id or not one.wait or (one.name and tool.name))
     is_beside = tool.wait is None and any(one.wait and not one.agent_id for one in tools)
     return opened(tools, tool), not is_beside
 
 
 def tool_call(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
-    """Return what is open after a tool's end, and whether that reaches the table."""
+    """Return the open tools after a tool's end, and whether the event reaches the table."""
     own_waits = [tool for tool in before.waits if not tool.agent_id]
     if not (detail.tool_use_id or detail.tool or detail.agent_id):  # the host names no tool: the event ends any
         return (before.tools, False) if is_late else (tuple(t for t in before.tools if t.agent_id), True)
@@ -275,7 +275,7 @@ def tool_call(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools,
 
 
 def ended_tool(tools: Tools, detail: Detail) -> OpenTool | None:
-    """Return the open tool that an end is about: by its id, otherwise by its name, first one that waits."""
+    """Return the open tool of an end event: by its id, otherwise by its name; a waiting tool comes first."""
     same = [tool for tool in tools if tool.agent_id == detail.agent_id]
     if detail.tool_use_id:
         for tool in same:
@@ -287,11 +287,11 @@ def ended_tool(tools: Tools, detail: Detail) -> OpenTool | None:
 
 
 def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
-    """Return what is open after the host asked for a permission, and whether that reaches the table.
+    """Return the open tools after the host asked for a permission, and whether the event reaches the table.
 
     PermissionRequest of Claude Code 2.1.329 has the tool's name and input and no id; the notification, 6 s later, has
-    neither. So the first one is about the newest such tool that is not asked about yet; the second one repeats the
-    first, or is about the newest tool that has not ended.
+    neither. So the first one belongs to the newest such tool without a question yet. The second one repeats the first,
+    or belongs to the newest tool that has not ended.
     """
     if detail.tool:
         same = [t for t in before.tools if (t.agent_id, t.name) == (detail.agent_id, detail.tool)]
@@ -309,7 +309,7 @@ def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple
 
 
 def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
-    """Return what is open after an MCP server asked the person, and whether that reaches the table."""
+    """Return the open tools after an MCP server asked the person, and whether the event reaches the table."""
     server = detail.tool or "mcp"
     found = [tool for tool in before.tools if tool.belongs_to(server)]
     is_known = any(tool.wait is Status.AWAITING_INPUT for tool in found)
@@ -321,9 +321,9 @@ def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
 
 
 def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
-    """Return what is open after the person answered an MCP server, and whether that reaches the table."""
+    """Return the open tools after the person answered an MCP server, and whether the event reaches the table."""
     asked = [t for t in before.waits if t.wait is Status.AWAITING_INPUT and t.belongs_to(detail.tool or "mcp")]
-    if not asked or (len(asked) > 1 and not detail.tool):  # an answer to one of several servers, and not to which
+    if not asked or (len(asked) > 1 and not detail.tool):  # the answering server is unknown
         return before.tools, False
     tools = tuple(
         tool._replace(wait=None) if tool in asked else tool
@@ -334,7 +334,7 @@ def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
 
 
 def opened(tools: Tools, tool: OpenTool) -> Tools:
-    """Return the tools with one more, in place of the same one; the oldest is forgotten if there are too many."""
+    """Return the tools with another one. It replaces the same tool. If there are too many, the oldest is forgotten."""
     key = same_tool(tool)
     kept = [one for one in tools if same_tool(one) != key]
     if len(kept) >= MAX_OPEN_TOOLS:
@@ -343,7 +343,7 @@ def opened(tools: Tools, tool: OpenTool) -> Tools:
 
 
 def same_tool(tool: OpenTool) -> tuple[str, ...]:
-    """Return what distinguishes a tool from others: its id, or without one its agent and name."""
+    """Return the key of a tool: its id, or without one its agent and name."""
     return (tool.tool_use_id,) if tool.tool_use_id else (tool.agent_id, tool.name)
 
 
@@ -354,7 +354,7 @@ TOOL_EVENTS = {
     EventKind.INPUT_ASKED: input_asked,
     EventKind.INPUT_GIVEN: input_given,
 }
-# What asks for the person, by the status that follows.
+# The kinds of questions to the person, by the status that follows.
 ASKED = {
     Status.AWAITING_INPUT: Event(EventKind.INPUT_ASKED),
     Status.AWAITING_APPROVAL: Event(EventKind.PERMISSION_ASKED),
@@ -372,17 +372,17 @@ def is_stale(transcript_changed: float, last_event: float) -> bool:
 
 
 class Look(NamedTuple):
-    """What a transcript shows at its end.
+    """The facts at the end of a transcript.
 
     changed: when it was last written, in Unix seconds.
     at: the time in its newest record that holds own words of the session, in Unix seconds; None if there is none.
-    interrupted: that record reports that the person interrupted the agent.
-    turn_over: that record ends a turn.
-    newest: the newest time in any record that may belong to what the session waits for, in Unix seconds.
-    has_grown: such a record without a time was written since the event.
-    is_others: something was written since the event, and all of it belongs to sub-agents or to other tools.
-    pending: ids of the tools that are waited for whose calls are in the transcript, without a sign of their end.
-    ended: ids of the tools that are waited for that have ended.
+    interrupted: whether that record reports an interruption by the person.
+    turn_over: whether that record ends a turn.
+    newest: the newest time in any record that may belong to the awaited tools, in Unix seconds.
+    has_grown: whether such a record without a time was written since the event.
+    is_others: whether records were written since the event, all of sub-agents or other tools.
+    pending: ids of the awaited tools with a call in the transcript, but without a sign of their end.
+    ended: ids of the awaited tools that have ended.
     """
 
     changed: float
@@ -404,16 +404,15 @@ def examine(
     first: Look | None = None,
     waits: frozenset[str] = frozenset(),
 ) -> Event | None:
-    """Return what a transcript shows that no hook reported, or None.
+    """Return an event in a transcript that no hook reported, or None.
 
-    A session that waits for a tool whose call is in the transcript waits until the transcript shows that this tool has
-    ended. Any other session that waits for a person, or shows an error, waits no longer once its transcript went on: it
-    was written more than two seconds after the event, or it has a record that is newer than the event. If the clock was
-    set back, the event lies in the future and times cannot be compared. Then the transcript went on if it differs from
-    the first look since the event.
+    If a session waits for a tool, and the tool's call is in the transcript, the wait lasts until the transcript shows
+    the tool's end. Any other wait for a person, or error, ends when the transcript went on: it was written more than
+    two seconds after the event, or it has a newer record. If the clock was set back, the event lies in the future and
+    times cannot be compared. Then the transcript went on if it differs from the first look since the event.
 
     last_event, now: Unix seconds.
-    waits: ids of the tools that the session waits for, as far as it knows them.
+    waits: the known ids of the tools that the session waits for.
     """
     if last_event > now:
         newer = went_on = first is not None and look != first
@@ -433,9 +432,8 @@ def examine(
 
 
 def is_at_its_prompt(is_unprompted: bool, status: Status, last_event: float, now: float) -> bool:
-    """Return whether a session that has started was given no prompt, and so waits for its first one.
+    """Return whether a started session got no prompt, and so waits for its first one.
 
-    A host that is started with a prompt submits it at once. last_event, now: Unix seconds; a time that is still to come
-    counts as long past.
+    If a host is started with a prompt, it submits the prompt at once.
     """
     return status is Status.RUNNING and is_unprompted and not last_event <= now <= last_event + STALENESS_THRESHOLD

@@ -1,4 +1,4 @@
-"""Text of a session as it may be shown: nothing in it steers a terminal or gives a secret away."""
+"""Text of a session for display: without control characters and secrets."""
 
 from tailhook.machines import is_visible
 from tailhook.machines.secrets import Masker, mask, mask_pem
@@ -7,22 +7,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind what is shown
+MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind the shown part
 
 
 def plain_words(text: str, max_chars: int, without: "Mapping[int, None] | None" = None) -> str:
     r"""Return the words of a text on one line, separated by blanks, without secrets and invisible characters.
 
-    max_chars: in characters, at most MAX_EXAMINED_CHARS // 4; what is beyond MAX_EXAMINED_CHARS is not examined.
-    without: other characters that are left out, as `str.translate` takes them.
+    max_chars: at most MAX_EXAMINED_CHARS // 4. Text beyond MAX_EXAMINED_CHARS is not examined.
+    without: a table of other characters to leave out, for `str.translate`.
 
     >>> plain_words("deploy --token \\\n  abc\nmake\x1b", 200)
     'deploy --token [secret] make'
     """
     examined = text[:MAX_EXAMINED_CHARS]
     lines = mask_pem(examined.translate(without) if without else examined).replace("\\\n", " ").split("\n")
-    # The cut may fall inside the last word, and a secret be recognised by its end: drop the word, unless so much of it
-    # is there that a secret would have been recognised.
+    # The cut may fall inside the last word, and a secret may be recognised by its end. So drop the word, unless its
+    # remaining part is long enough to recognise a secret.
     last = lines[-1].split()
     if last and len(text) > MAX_EXAMINED_CHARS and len(shown(last[-1])) < MAX_EXAMINED_CHARS // 2:
         lines[-1] = " ".join(last[:-1])
@@ -38,7 +38,7 @@ def plain_words(text: str, max_chars: int, without: "Mapping[int, None] | None" 
 
 
 def plain_text(text: str, max_chars: int) -> str:
-    r"""Return the beginning of a text, without secrets and with U+FFFD for each character that must not take effect.
+    r"""Return the beginning of a text, without secrets and with U+FFFD for each control or format character.
 
     Lines, tabs and blank space stay as they are. max_chars: in characters.
 

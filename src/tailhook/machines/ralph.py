@@ -1,6 +1,6 @@
 """The ralph machine: the same prompt again until the promise is kept.  (docs/machines/ralph.md)
 
-Pure: the state file's values and what was said in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
+Pure: the state file's values and the agent's words in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
 from tailhook.machines import Verdict, clip_field, owns, whole_number
@@ -15,21 +15,19 @@ TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code 
 COUNTS = ("iteration", "max_iterations")
 ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"  # why a loop ended
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
-MAX_REPEATED_CHARS = (
-    8000  # characters of the prompt that are repeated after a compaction; hosts cut what is over 10,000
-)
+MAX_REPEATED_CHARS = 8000  # characters of the prompt to repeat after a compaction; hosts cut texts at 10,000
 
 
 class Facts:
-    """What the payload and the transcript contain about one stop.
+    """The facts about one stop, from the payload and the transcript.
 
     session_id: "" if the payload has none.
     paused: whether a background task will wake the agent.
     problem: returns why the agent's words are unknown, "" if they are known.
-    promises: returns the words of each promise that counts, given whether it must stand alone on its line; called only
-        when they decide.
+    promises: returns the words of each counting promise. Its argument: whether a promise must stand alone on its line.
+        Called only when they decide.
     unbound_acts: whether any session may act on a state that names no session.
-    line: returns the line of the file that a key is on.
+    line: returns the number of a key's line in the file.
     """
 
     __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts")
@@ -96,7 +94,7 @@ def ended(why: str) -> "Verdict[Values]":
 
 
 def end_reason(why: str) -> str:
-    """Return the reason that is kept of a loop's end.  why: that of the verdict."""
+    """Return the saved reason of a loop's end. why: the verdict's."""
     why = why.removeprefix(ENDED)
     if why.startswith(PROMISE_KEPT):
         return "COMPLETE"
@@ -127,12 +125,12 @@ def promise_of(state: "Mapping[str, str | None]") -> str:
 
 
 def normalize_space(words: str) -> str:
-    """Return words without blank space around them, each run of it inside as one space."""
+    """Return words without blank space around them, and with one space for each run of it inside."""
     return " ".join(words.split())
 
 
 def describe_turn(count: int, limit: int, promise: str) -> str:
-    """Return what the person and the agent read beside the prompt."""
+    """Return the words beside the prompt, for the person and the agent."""
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
         return (
@@ -143,7 +141,7 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
 
 
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
-    """Return what an agent in a loop must know: the prompt, the iteration, and how to end the loop."""
+    """Return the instructions for an agent in a loop: the prompt, the iteration, and how to end the loop."""
     if len(prompt) > MAX_REPEATED_CHARS:
         prompt = f"{prompt[:MAX_REPEATED_CHARS]}… (cut)"
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)

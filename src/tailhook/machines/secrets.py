@@ -1,8 +1,8 @@
 """Secrets in text that is stored or shown: keys, tokens, passwords. All text of a session goes through `mask`.
 
 A secret is recognised by its beginning (`tailhook._core.find_keys`, from a maintained rule set), by its looks, by the
-name or the option before it, by the command that it is given to, and by the header, the URL or the PEM block that it is
-part of. Words are looked at one by one: time is linear in the text.
+name or the option before it, by its command, and by the header, the URL or the PEM block around it. Words are looked at
+one by one: time is linear in the text.
 
 >>> mask("export API_TOKEN=abc && mysql -phunter2 -u me")
 'export API_TOKEN=[secret] && mysql -p[secret] -u me'
@@ -27,21 +27,21 @@ NOT_PASSES = frozenset(("pass", "bypass", "compass", "encompass", "surpass", "tr
 KEY_KINDS = frozenset(  # of a `…_key`
     ("api", "access", "account", "private", "secret", "signing", "encryption", "master")
 )
-# The last word of a name that speaks of a secret and does not hold one: `token_count`, `password.py`, `secret-name`.
+# The last word of a name that mentions a secret but does not hold one: `token_count`, `password.py`, `secret-name`.
 NOT_HELD = (
     " count counts limit length len size type types name names url uri path file dir folder field fields env ttl"
     " expiry expires expired id ids index manager store usage used budget max min policy hash stdin test tests"
     " spec error errors py pyi ts tsx js jsx go rs rb java kt c h cc cpp cs php swift sh md rst txt json yaml"
     " yml toml lock log css html "
 )
-MAX_NAMES = 64  # of a word, that are looked at; a word with more is masked from there on
-MAX_NAME_CHARS = 64  # characters from a name's end that are looked at
+MAX_NAMES = 64  # of names examined in a word; the rest of a word with more is masked
+MAX_NAME_CHARS = 64  # examined characters, from a name's end
 # A word without any of these holds no secret's name.
 NAME_SIGNS = ("pass", "pwd", "pw", "secret", "token", "credential", "key", "auth", "sig", "cookie")
 
 # ---- values ------------------------------------------------------------------
 
-# What follows a secret's name and is not a secret: types and constants of programs, and words of a sentence.
+# Words after a secret's name that are not secrets: types and constants of programs, and words of a sentence.
 NOT_VALUES = (
     " str string bytes int integer number bool boolean float object any unknown never void optional required"
     " none null nil undefined true false a an the is are was were be it it's its this that they we you i not no"
@@ -51,9 +51,9 @@ NOT_VALUES = (
 PARSERS_WORDS = frozenset(("unexpected", "unknown", "expected", "illegal"))  # before "token", which is then a parser's
 SCHEMES = frozenset(("basic", "bearer", "digest", "negotiate", "ntlm", "token", "apikey", "hoba", "mutual", "vapid"))
 MIN_KEY_CHARS = 28  # of a key by its looks: letters and digits in one word
-MAX_KEY_CHARS = 256  # of a word, that are looked at for that
+MAX_KEY_CHARS = 256  # of a word, examined for that
 KEY_WORDS = frozenset(("key", "apikey", "token", "secret", "password", "passphrase", "credential", "credentials"))
-NEAR_WORDS = 4  # as many words before a digest as may call it a key
+NEAR_WORDS = 4  # words before a digest that may name it as a key
 MAX_HOST_CHARS = 255  # of a URL's host with its port
 WEBHOOKS = (  # the path behind them is the secret
     "hooks.slack.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/", "webhook.office.com/",
@@ -64,24 +64,24 @@ CONTINUATION = "\\"  # at the end of a line that goes on
 AROUND = QUOTES + "`()[]{},;.\\"  # what may stand around a word
 SIGNS = frozenset(("=", ":", "=>", ":=", "?=", "==", "+="))  # between a name and a value, as a word of their own
 
-TELLING = frozenset("=:@<-_$'\"`")  # no word without any of these gives or names a secret, but for those that look so
+TELLING = frozenset("=:@<-_$'\"`")  # a word without any of these gives or names no secret, unless it looks like one
 SETS = ("set", "login")  # `set NAME VALUE`, `login NAME password VALUE`
 
 # ---- commands ----------------------------------------------------------------
 
 HTTP_CLIENTS = frozenset(("curl", "wget", "http", "https", "xh"))  # -u name:password
-LOGINS = ("--user=", "--proxy-user=", "-u")  # their options that `name:password` may be joined to
+LOGINS = ("--user=", "--proxy-user=", "-u")  # their options with `name:password` joined to them
 DATA = ("-d", "--data", "--data-raw", "--data-urlencode", "-F", "--form", "--form-string")  # curl's, before one value
 COOKIES = ("-b", "--cookie")
 SECRET_FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in one word
-# Commands that are given passwords, by rules in passwords.py.
+# Commands that take passwords, by rules in passwords.py.
 COMMANDS = (
     " mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump 7z 7za sshpass redis-cli mongo"
     " mongosh mongodump mongorestore unzip zip ldapsearch ldapadd ldapmodify ssh-keygen keytool openssl sqlcmd"
     " isql docker podman helm az oc cf npm sudo passwd echo printf htpasswd"
     " vault cargo snyk ngrok rclone ansible-vault smbclient smbget smbcacls rpcclient "
 )
-# A line without any of these gives no password to a command: an option, a pipe, or a word before a password.
+# A line gives no password to a command if it has none of these: an option, a pipe, or a word before a password.
 GIVING = (" -", "|", " login ", " auth ", "authtoken ", " obscure ", " encrypt_string ")
 
 
@@ -93,7 +93,7 @@ class Masker:
 
     before: the word before.
     second: the word before that.
-    is_awaited: whether a secret follows the word before.
+    is_awaited: whether the word before announces a secret.
     is_bearer: whether the word before was "bearer", which is an ordinary word, too.
     quote: the mark that ends a secret of several words, "" for none.
     is_escaped: whether a backslash stands before that mark.
@@ -106,7 +106,7 @@ class Masker:
         self.is_awaited = self.is_bearer = self.is_cookie = self.is_escaped = self.takes_login = False
 
     def words(self, words: "Sequence[str]") -> "Iterator[str | None]":
-        """Yield each word as it may be shown, or None for one that is part of a secret before it."""
+        """Yield each word in its shown form, or None for a word that is part of the secret before it."""
         text = " ".join(words)
         given: dict[int, int] = {}
         if any(sign in text for sign in GIVING) and any(map(is_command, words)):
@@ -139,7 +139,7 @@ class Masker:
                 self.second = before
 
     def is_ordinary(self, word: str) -> bool:
-        """Return whether a word is short and without signs, and nothing makes it or the next one a secret.
+        """Return whether a word is short and without signs, and neither it nor the next word can be a secret.
 
         Most words are, and pass at once.
         """
@@ -155,9 +155,9 @@ class Masker:
         )
 
     def word(self, word: str, key: int, near: "Sequence[str]") -> str:
-        """Return a word as it may be shown. Notes whether the next word is a secret.
+        """Return a word in its shown form. Notes whether the next word is a secret.
 
-        key: the index in the word at which a key with a known beginning starts; its length if there is none.
+        key: the index in the word of a key with a known beginning; the word's length if there is none.
         near: the words before.
         """
         bare = word.strip(AROUND)
@@ -195,7 +195,7 @@ class Masker:
         return shown
 
     def note(self, word: str, bare: str, names: "Sequence[tuple[str, int]]", is_sign: bool, is_header: bool) -> None:
-        """Note whether the word after this one, which is not a secret, is a secret."""
+        """Note whether the next word is a secret; this one is not."""
         name, value = names[-1] if names else ("", 0)
         is_last = value == len(bare) and word.rstrip(QUOTES)[-1:] in ("=", ":") and word[-2:] not in ("''", '""')
         introduced = is_sign or (bare == "is" and "pass" in self.before.lower())
@@ -215,7 +215,7 @@ class Masker:
         )
 
     def is_quoted_password(self, word: str) -> bool:
-        """Return whether a word is what SQL and prose write in quotation marks behind "password"."""
+        """Return whether a word is a quotation behind "password", as in SQL and prose."""
         before, second = self.before.lower(), self.second.lower()
         return (
             word[0] in QUOTES
@@ -226,7 +226,7 @@ class Masker:
     def open_quote(self, word: str, start: int, or_before: bool = False) -> None:
         """Note the quotation mark of the value that begins at `start`, if the word does not close it.
 
-        or_before: it may stand anywhere before, as the word is part of one value that ends with it.
+        or_before: whether the mark may stand anywhere before: the word is then a part of one value.
         """
         value = word[start:].lstrip("$")[:1]
         mark = next(
@@ -237,9 +237,9 @@ class Masker:
         self.quote = mark if mark and ends % 2 else ""
 
     def secret_start(self, word: str, names: "Iterable[tuple[str, int]]", near: "Sequence[str]") -> int:
-        """Return where in a word a secret begins, the word's length if nowhere.
+        """Return the index of a secret in a word; the word's length if there is none.
 
-        names: as `named_values` yields them.  near: the words before.
+        names: from `named_values`. near: the words before.
         """
         start = min(self.password_start(word), webhook_start(word), element_start(word))
         lower = word.lower()
@@ -264,7 +264,7 @@ class Masker:
         return 0 if looks_secret(word, is_named) else start
 
     def is_named_secret(self, name: str, sign: str, word: str, at: int, value: str) -> bool:
-        """Return whether the value behind a name and a sign is a secret by that name."""
+        """Return whether the name makes the value behind it a secret."""
         lower = name.lower()
         if f" {value.strip(AROUND).lower()} " in NOT_VALUES and word[at] not in QUOTES:
             return False
@@ -275,7 +275,7 @@ class Masker:
         return is_secret_name(name) or (is_authorization(name) and not word[at:].rstrip("\\").isalpha())
 
     def password_start(self, word: str) -> int:
-        """Return where the password begins in a word, as in curl's `-u name:password`; the word's length if nowhere."""
+        """Return the index of a password, as in curl's `-u name:password`; the word's length if there is none."""
         if not self.takes_login:
             return len(word)
         before = self.before
@@ -289,18 +289,18 @@ class Masker:
 
 
 def command_in(word: str) -> str:
-    """Return the name of the command that a word of a command line may be: "mysql" of `$(/usr/bin/mysql`."""
+    """Return the command's name in a word of a command line: "mysql" of `$(/usr/bin/mysql`."""
     return word.strip("'\"()`$:").rpartition("/")[2]
 
 
 def is_command(word: str) -> bool:
-    """Return whether a word of a command line names a command that is given passwords."""
+    """Return whether a word of a command line names a command that takes passwords."""
     name = command_in(word)
     return name != "" and f" {name} " in COMMANDS
 
 
 def key_starts(words: "Sequence[str]", text: str) -> "dict[int, int]":
-    """Return which words hold a key with a known beginning, and where in the word the first one begins.
+    """Return the words with a key of a known beginning, and the index of the first key in the word.
 
     text: the words with a blank between them.
     """
@@ -315,7 +315,7 @@ def key_starts(words: "Sequence[str]", text: str) -> "dict[int, int]":
 
 
 def named_values(word: str) -> "Iterator[tuple[str, int]]":
-    """Yield each name in a word that a sign follows, and where its value begins: ("a", 2) and ("c", 6) of `a=b&c:d`.
+    """Yield each name before a sign in a word, and the index of its value: ("a", 2) and ("c", 6) of `a=b&c:d`.
 
     A URL's host is not a name, and two colons are not a sign.
     """
@@ -336,7 +336,7 @@ def value_at(word: str, start: int) -> str:
 
 
 def webhook_start(word: str) -> int:
-    """Return where the secret path of a webhook's URL begins, the word's length if the word is not one."""
+    """Return the index of the secret path in a webhook's URL; the word's length if the word is not one."""
     for address in WEBHOOKS:
         _, found, path = word.partition(address)
         if found and path:
@@ -354,7 +354,7 @@ def looks_secret(word: str, is_named: bool) -> bool:
 
 
 def element_start(word: str) -> int:
-    """Return where the text of an XML element with a secret's name begins: `<password>…</password>`."""
+    """Return the index of the text of an XML element with a secret's name: `<password>…</password>`."""
     close = word.find(">")
     if close < 0 or word.find("</", close) <= close + 1:
         return len(word)
@@ -368,7 +368,7 @@ def is_call(word: str) -> bool:
 
 
 def is_prose(word: str) -> bool:
-    """Return whether a word is letters, hyphens between them, and no longer than words of a language are."""
+    """Return whether a word has only letters and hyphens between them, and is no longer than ordinary words."""
     return len(word) < MIN_KEY_CHARS and word.replace("-", "").isalpha()
 
 
@@ -405,21 +405,21 @@ def words_of(name: str) -> "list[str]":
 
 
 def is_authorization(name: str) -> bool:
-    """Return whether a name is a header's that holds credentials behind a scheme: `Authorization: Basic …`."""
+    """Return whether a name is that of a header with credentials behind a scheme: `Authorization: Basic …`."""
     return name.rstrip("\"']").lower().endswith("authorization")
 
 
 def has_user_info(word: str) -> bool:
     """Return whether a URL holds a password or a token: scheme://user:password@host, scheme://token@host.
 
-    A host that is too long for one counts as such; the user of ssh is not a secret.
+    Text that is too long for a host counts as a secret; the user of ssh does not.
     """
     pieces = word.split("//")
     return any(is_login(pieces[place - 1], pieces[place]) for place in range(1, len(pieces)))
 
 
 def is_login(scheme: str, rest: str) -> bool:
-    """Return whether what stands behind the two slashes of a URL begins with a password or a token."""
+    """Return whether the part behind the two slashes of a URL begins with a password or a token."""
     user, at, _ = rest.partition("@")
     name, colon, password = user.partition(":")
     port, slash, _ = password.partition("/")
@@ -439,8 +439,8 @@ def is_login(scheme: str, rest: str) -> bool:
 def mask(text: str) -> str:
     """Return a text without its secrets; everything else, blank space included, stays as it is.
 
-    A secret of several words ends with its line, or with the last one of the lines that a backslash joins. Cut a text
-    that is long before; it costs some microseconds a word.
+    A secret of several words ends with its line, or with the last of the lines that a backslash joins. Cut a long text
+    first: masking takes some microseconds a word.
     """
     lines = mask_pem(text).split("\n")
     joined: list[str] = []

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     Token: TypeAlias = "SimpleCommand | Subshell | str"  # noqa: S105 - it is a type
 
 MAX_NESTING = 20  # of substitutions and groups in each other
-# What is spent, in steps of about a quarter of a microsecond (CPython 3.11, an EPYC of 2023):
+# Costs, in steps of about a quarter of a microsecond (CPython 3.11, an EPYC of 2023):
 TEXT_COST = 30  # to begin to read a text
 PART_COST = 4  # for each part of a word, blank or operator
 COMMAND_COST = 16  # for each simple command: to read its words and to find its place in the tree
-LETTERS = 8  # that are passed over in one step
+LETTERS = 8  # passed over in one step
 STATUS = f"{UNKNOWN}?"  # stands for $?
 BLANKS = " \t\r\v\f"
-QUOTED_LETTERS = frozenset('\\$`"}')  # that may mean something in double quotes or braces
+QUOTED_LETTERS = frozenset('\\$`"}')  # with a meaning in double quotes or braces
 CLOSING_WORDS = ("}", "done", "esac", "fi")
 OPERATORS = {
     "\n": "\n",
@@ -42,7 +42,7 @@ class SimpleCommand:
 
     words: without quotes.
     stdin: the text of its here-document or here-string, or None.
-    inner: the tokens of each of its substitutions, in the order in which they run.
+    inner: the tokens of each of its substitutions, in running order.
     """
 
     __slots__ = ("inner", "stdin", "words")
@@ -75,7 +75,7 @@ class HereDocument:
 
 
 class ShellReader:
-    """Takes a shell text apart, in steps that are proportional to its length.
+    """Takes a shell text apart, in steps proportional to its length.
 
     tokens: the simple commands, subshells, operators and keywords, in order. "() NAME" is the head of a function, ")"
         the end of a pattern of `case`, ") *" that of one for anything, ";;" the end of what follows it.
@@ -86,8 +86,8 @@ class ShellReader:
     def __init__(self, text: str, budget: Budget, at: int = 0, depth: int = 0, is_array: bool = False) -> None:
         """Prepare to read from an index.
 
-        budget: for the texts that are taken out of this one and read too.
-        depth: of readers around this one.
+        budget: shared with the readers of texts inside this one.
+        depth: the number of readers around this one.
         is_array: whether the words are values of an array: its substitutions are the only commands.
         """
         self.text = text
@@ -99,17 +99,17 @@ class ShellReader:
         self.is_unknown = depth > MAX_NESTING
         self.is_plain = True
         self.command = SimpleCommand()
-        self.word: list[str] | None = None  # the parts of a word that has begun
-        self.target = ""  # what the next word is: the "file" of a redirection, or a here-"text"
+        self.word: list[str] | None = None  # the parts of the current word
+        self.target = ""  # the meaning of the next word: the "file" of a redirection, or a here-"text"
         self.is_redirected = False
         self.here: list[HereDocument] = []  # those that begin after this line
-        self.in_test = False  # behind a [[ that is not closed yet: operators mean something else in it
-        self.closings: dict[int, int | None] = {}  # what `matching_parentheses` returns; empty until it is needed
+        self.in_test = False  # whether a [[ is open: operators have another meaning in it
+        self.closings: dict[int, int | None] = {}  # the result of `matching_parentheses`; empty until it is needed
         self.pattern = ""  # the last word of one of a case
         self.in_pattern = False  # between "in" or ";;" of a case and the ")" of its next pattern
 
     def read(self, closer: str = "") -> None:
-        """Read to the end of the text, or to the closer of a group or substitution, at which `at` is then."""
+        """Read to the end of the text, or to the closer of a group or substitution: `at` is there then."""
         text = self.text
         while self.at < len(text) and not self.is_unknown:
             letter = text[self.at]
@@ -140,18 +140,18 @@ class ShellReader:
         self.is_unknown = self.is_unknown or bool(self.here)
 
     def pay(self, count: int) -> None:
-        """Take steps from the budget. If there are not as many, the text cannot be taken apart."""
+        """Take steps from the budget. If there are not enough, the text cannot be taken apart."""
         self.is_unknown = not self.budget.spend(count) or self.is_unknown
 
     def add(self, part: str) -> None:
-        """Add a part to the word, which begins if there is none."""
+        """Add a part to the word; begin a word if there is none."""
         if self.word is None:
             self.word = []
         if part:
             self.word.append(part)
 
     def end_word(self) -> None:
-        """Put the word, if one has begun, where it belongs."""
+        """End the current word, if there is one, and put it in its place."""
         if self.word is None:
             return
         word, self.word = "".join(self.word), None
@@ -185,7 +185,7 @@ class ShellReader:
             self.is_plain = self.is_plain and bool(words)
 
     def is_behind_group(self) -> bool:
-        """Return whether a redirection belongs to what ended before it."""
+        """Return whether a redirection belongs to the command that ended before it."""
         return bool(self.tokens) and (isinstance(self.tokens[-1], Subshell) or self.tokens[-1] == "esac")
 
     def is_coproc_name(self, words: "Sequence[str]") -> bool:
@@ -193,7 +193,7 @@ class ShellReader:
         return len(words) == 1 and self.tokens[-1:] == ["coproc"]
 
     def end_command(self) -> None:
-        """Keep the simple command, if one has begun."""
+        """Keep the current simple command, if there is one."""
         self.end_word()
         words = self.command.words
         if self.is_array:
@@ -208,12 +208,12 @@ class ShellReader:
         self.command, self.target, self.in_test, self.is_redirected = SimpleCommand(), "", False, False
 
     def reader_of(self, text: str) -> "ShellReader":
-        """Return a reader of a text that was taken out of this one."""
+        """Return a reader of a text inside this one."""
         self.pay(TEXT_COST + len(text) // LETTERS)
         return ShellReader(text, self.budget, 0, self.depth + 1)
 
     def include(self, inner: "Sequence[list[Token]]", reader: "ShellReader", command: SimpleCommand) -> None:
-        """Add what another reader found to the substitutions of a command."""
+        """Add the results of another reader to the substitutions of a command."""
         command.inner += inner
         self.is_unknown = self.is_unknown or reader.is_unknown
 
@@ -290,7 +290,7 @@ class ShellReader:
         self.is_unknown = self.is_unknown or bool(closer)
 
     def read_substitution(self, letter: str) -> None:
-        """Read what begins with a dollar sign or a backtick, as far as it is a substitution (2.6)."""
+        """Read the substitution, if any, that begins with a dollar sign or a backtick (2.6)."""
         text, at = self.text, self.at
         following = text[at + 1 : at + 2]
         if letter == "`":
@@ -336,7 +336,7 @@ class ShellReader:
         self.add(UNKNOWN)
 
     def read_expansions(self, text: str, command: SimpleCommand) -> None:
-        """Take the substitutions of a command from a text whose quotes do not count: a here-document, arithmetic."""
+        """Take the substitutions of a command from a here-document or arithmetic: quotes have no meaning there."""
         if "$" in text or "`" in text:
             reader = self.reader_of(text)
             reader.read_double_quoted("")
@@ -516,7 +516,7 @@ class ShellReader:
 
 
 def is_timed(words: "Sequence[str]") -> bool:
-    """Return whether the words are those that `time` begins a group or another keyword with."""
+    """Return whether the words are `time` and its options, before a group or another keyword."""
     return words in (["time"], ["time", "-p"])
 
 

@@ -1,6 +1,6 @@
-"""What can be said of a shell line without taking it apart; the command that a rule wants. (docs/machines/gate.md)
+"""A shell line, judged without taking it apart if possible; the wanted command of a rule. (docs/machines/gate.md)
 
-Pure. A hook that meets only lines of plain words loads nothing of what takes lines apart.
+Pure. If a hook meets only lines of plain words, it does not load the modules that take lines apart.
 """
 
 from tailhook._core import preload
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
     from tailhook.machines.shell_tree import Node
 
-MAX_PLAIN_CHARS = 1000  # of a line that is read as plain words
-PLAIN_COST = 40  # of that, in steps
+MAX_PLAIN_CHARS = 1000  # of a line to read as plain words
+PLAIN_COST = 40  # in steps, for that
 PLAIN_LETTERS = WORD_LETTERS | {" ", "&", ">"}
 NOT_PROGRAMS = ("[[", "}", "case", "done", "esac", "fi", "for", "function", "in", "select")
 
 
 class ShellLine:
-    """A shell line. It is taken apart once, however many commands are looked for in it, and only if that is needed.
+    """A shell line. It is taken apart only if needed, and once for all wanted commands.
 
-    budget: for this line and others. Beyond it, a line runs every program that it names.
+    budget: for this line and others. Beyond it, a line counts as running every program that it names.
     plain: the simple commands of a line of plain words, None if it must be taken apart.
     tree: the line taken apart, None as long as that was not needed.
     """
@@ -46,10 +46,10 @@ class ShellLine:
         self.tree: Node | None = None
 
     def outcome_of(self, wanted: "Sequence[str]") -> tuple[str, str]:
-        """Return what the line's exit code 0 means for the command that begins with the wanted words, and why.
+        """Return the meaning of the line's exit code 0 for the command with the wanted first words, and why.
 
         It is RUN if the command ran and succeeded, and ABSENT if the line does not run it. Otherwise it is HIDDEN, and
-        the second text is why its exit code is not known. What cannot be taken apart is RUN.
+        the second text is why its exit code is unknown. A line that cannot be taken apart is RUN.
         """
         if not contains_name(self.text, program_name(wanted[0])):
             return ABSENT, ""
@@ -77,7 +77,7 @@ def plain_commands(line: str) -> "list[list[str]] | None":
 
 
 def runs_plainly(commands: "Sequence[Sequence[str]]", wanted: "Sequence[str]") -> bool:
-    """Return whether commands with && between them are nothing but the wanted one, and `cd`.
+    """Return whether all commands with && between them are the wanted one or `cd`.
 
     They exit with 0 only if each of them does.
     """
@@ -97,7 +97,7 @@ def runs_plainly(commands: "Sequence[Sequence[str]]", wanted: "Sequence[str]") -
 
 
 def parse_command(text: str) -> list[str]:
-    """Return the words of a text that is one simple command, which `runs` looks for.
+    """Return the words of a text that is one simple command, for `runs`.
 
     Raises ValueError with the reason if it is anything else, or longer than MAX_WANTED_CHARS.
 

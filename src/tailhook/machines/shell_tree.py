@@ -1,4 +1,4 @@
-"""Makes a tree of the tokens of a shell text: lists, pipelines, groups, branches and loops.
+"""Makes a tree of a shell text's tokens: lists, pipelines, groups, branches and loops.
 
 Pure. (POSIX.1-2024, shell command language, 2.9 and 2.10)
 """
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     Tree: TypeAlias = "Node | SimpleCommand"
 
 MAX_COMPOUND_DEPTH = 50  # of groups, branches and loops in each other
-COMPOUND_HEADS = ("for", "select", "case")  # of compound commands, which are simple commands for the reader
+COMPOUND_HEADS = ("for", "select", "case")  # of compound commands; for the reader these are simple commands
 CLOSERS = {"{": "}", "if": "fi", "while": "done", "until": "done"}
 
 
 class Unclear(Exception):  # noqa: N818 - such a text is not an error
-    """A shell text cannot be understood, or only with more steps than may be spent."""
+    """A shell text cannot be understood, or only with too many steps."""
 
 
 class Node:
-    """A part of a shell text that consists of others.
+    """A part of a shell text, made of other parts.
 
     kind: "list", "&&", "|", "!", "&", "{", "(", "if", "while", "until", "for", "case" or "()", a function.
     parts: of "&&", commands with && or || between them; of "if", conditions and branches in turns, and the branch of
@@ -53,7 +53,7 @@ def tree_of(tokens: "Sequence[Token]") -> Node:
 
 
 class Parser:
-    """Reads tokens, in steps that are proportional to their number. at: the index of the next one."""
+    """Reads tokens, in steps proportional to their number. at: the index of the next one."""
 
     def __init__(self, tokens: "Sequence[Token]", depth: int = 0) -> None:
         self.tokens = tokens
@@ -129,7 +129,7 @@ class Parser:
         return command
 
     def read_any(self) -> "Tree":
-        """Read what `read_command` reads."""
+        """Read the same as `read_command`."""
         first = self.peek()
         self.at += 1
         if isinstance(first, SimpleCommand):
@@ -176,7 +176,7 @@ class Parser:
         return Node("()", [self.read_command()], name)
 
     def read_compound(self, head: SimpleCommand) -> Node:
-        """Read what belongs to the head of a `for`, `select` or `case`."""
+        """Read the head of a `for`, `select` or `case`."""
         if head.words[0] == "case":
             branches: list[Tree] = [head]
             default = ""

@@ -1,4 +1,4 @@
-"""What the words of a shell command mean: which program they name, which are options. (docs/machines/gate.md) Pure."""
+"""The meaning of a shell command's words: the program's name, the options. (docs/machines/gate.md) Pure."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -6,28 +6,28 @@ if TYPE_CHECKING:
 
 MAX_WANTED_CHARS = 200  # of a command to look for
 WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,+=@%~^*?[]")
-UNKNOWN = "\0"  # stands in a word for what only the running shell knows: $(x), <(x); and in front of the name in $x
+UNKNOWN = "\0"  # in a word, text that only the running shell knows: $(x), <(x); and in front of the name in $x
 COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
 QUOTING = str.maketrans("", "", "\\'\"")
-# Options with which a program that checks files prints something and checks nothing:
+# Options with which a checking program only prints something:
 NO_RUN_OPTIONS = (
     "--co", "--collect-only", "--dry-run", "--fixtures", "--help", "--list", "--list-tests", "--listTests", "--markers",
     "--no-run", "--notest", "--setup-plan", "--show-only", "--version", "-DskipTests", "-h", "-list",
 )  # fmt: skip
-MAKES = ("gmake", "make")  # whose arguments are targets in any order
-# Options with which make runs nothing, or succeeds whatever happens:
+MAKES = ("gmake", "make")  # programs with targets as arguments, in any order
+# Options with which make runs nothing, or always succeeds:
 MAKE_NO_RUN_OPTIONS = "-i -n -q -t --dry-run --ignore-errors --just-print --question --recon --touch"
-VALUED_OPTIONS = (  # whose value is the next word, whatever the program is
+VALUED_OPTIONS = (  # with the next word as their value, for every program
     "-C -f -I -o -p -w -W --cwd --dir --directory --file --makefile --manifest-path --package --prefix --workspace"
 )
-NODE_MANAGERS = ("npm", "pnpm", "yarn")  # for which `run test` is `test`
+NODE_MANAGERS = ("npm", "pnpm", "yarn")  # `run test` is `test` for them
 
-# What a shell line is for a command:
+# The meaning of a shell line for a command:
 RUN, HIDDEN, ABSENT = "run", "hidden", "absent"
 
 
 class Budget:
-    """How many steps may still be taken. All readers of one stop share it."""
+    """The number of steps left. All readers of one stop share it."""
 
     __slots__ = ("left",)
 
@@ -35,7 +35,7 @@ class Budget:
         self.left = left
 
     def spend(self, count: int) -> bool:
-        """Take steps from it; return whether there were as many."""
+        """Take steps from it; return whether there were enough."""
         self.left -= count
         return self.left >= 0
 
@@ -43,7 +43,7 @@ class Budget:
 def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
     """Return whether a simple command begins with the wanted words.
 
-    Between them may be options, each with a value that is the next word, and +toolchains. A word that only the running
+    Between them may be options, each with the next word as its value, and +toolchains. A word that only the running
     shell knows may be any word.
     """
     if not is_program(words[0], wanted[0]):
@@ -54,7 +54,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
     runs_scripts = wanted[0] in NODE_MANAGERS
     if runs_scripts and wanted[1:3] == ["run", "test"]:
         wanted = [wanted[0], *wanted[2:]]
-    reached = {(1, "")}  # how many wanted words there were so far, and the option that came last, if one did
+    reached = {(1, "")}  # number of wanted words so far, and the option that came last, if any
     for word in words[1:]:
         following = set()
         for count, option in reached:
@@ -80,7 +80,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
 
 
 def runs_nothing(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
-    """Return whether a simple command has an option with which programs run nothing, and which is not wanted."""
+    """Return whether a simple command has an unwanted option with which programs run nothing."""
     if base_name(words[0]) in MAKES and any(has_option(word, MAKE_NO_RUN_OPTIONS) for word in words):
         return True
     return any(word in NO_RUN_OPTIONS and word not in wanted for word in words)
@@ -89,8 +89,8 @@ def runs_nothing(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
 def is_program(word: str, wanted: str) -> bool:
     """Return whether a word names the wanted program.
 
-    Without a slash, a wanted program is found in any folder, and Python in any version. With one, it is a path from the
-    agent's folder; a path that begins elsewhere must end with it.
+    Without a slash, a wanted program is found in any folder, and Python in any version. With a slash, it is a path from
+    the agent's folder; a path that begins elsewhere must end with it.
     """
     if "/" in wanted:
         path, end = path_of(word), path_of(wanted)
@@ -112,7 +112,7 @@ def path_of(word: str) -> str:
 def has_option(word: str, options: str, is_last: bool = False) -> bool:
     """Return whether a word is one of the options, or a group of letters with one of them.
 
-    is_last: whether no letter may follow it: that would be its value.
+    is_last: whether no letter may follow it: following letters would be its value.
     """
     known = options.split()
     if word in known or word[:1] != "-" or word.startswith("--"):
@@ -133,7 +133,7 @@ def is_assignment(word: str) -> bool:
 
 
 def program_name(program: str) -> str:
-    """Return what every command that runs a program has in it, apart from quotes: Python's version may differ."""
+    """Return the text that is in every command with a program, apart from quotes: Python's version may differ."""
     name = base_name(program)
     return "py" if is_python(name) else name
 
@@ -146,7 +146,7 @@ def contains_name(line: str, name: str) -> bool:
 
 
 def base_name(path: str) -> str:
-    """Return what is after the last slash."""
+    """Return the text after the last slash."""
     return path.rpartition("/")[2]
 
 

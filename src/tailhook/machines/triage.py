@@ -1,4 +1,4 @@
-"""The triage machine: which sub-agents the pipeline needs before its agent may stop.  (docs/machines/triage.md)
+"""The triage machine: the sub-agents that the pipeline needs before its agent may stop. (docs/machines/triage.md)
 
 Pure: the pipeline's state in; verdict out. `tailhook.hook.triage` finds, reads, locks and saves.
 """
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    StateEdit = tuple[tuple[str, ...], object]  # a path in the state, and the value that goes there
+    StateEdit = tuple[tuple[str, ...], object]  # a path in the state, and its new value
     StateEdits = list[StateEdit]
 
 REQUIRED_PLANS = 5  # independent fix plans per group
 REQUIRED_REVIEWS = 4  # angles of review per group
-BATCH_SIZE = 5  # entries that one turn investigates, if the state has no `batch_size`
+BATCH_SIZE = 5  # entries to investigate in one turn, if the state has no `batch_size`
 STATE_STATUSES = ("pending", "completed", "failed")  # of an entry, the aggregation and the meta-review
-MAX_FOLDER_CHARS = 60  # of a group's id that are its folder's name
-MAX_LIST_CHARS = 6000  # characters of the entries that a reason names; hosts cut what is over 10,000
+MAX_FOLDER_CHARS = 60  # of a group's id in its folder's name
+MAX_LIST_CHARS = 6000  # characters of the entries in a reason; hosts cut texts at 10,000
 
-# Of each entry, the members that a phase looks at; `Entries` has a column for each.
+# The members of an entry that a phase reads; `Entries` has a column for each.
 COLUMNS: "dict[str, tuple[tuple[str, ...], ...]]" = {
     "triage": (("status",), ("name",)),
     "aggregation": (("status",), ("route",), ("result", "is_true_positive")),
@@ -36,7 +36,7 @@ ALL_COLUMNS = tuple(dict.fromkeys(path for paths in COLUMNS.values() for path in
 
 
 def columns_for(state: "dict[str, Any]") -> "tuple[tuple[str, ...], ...]":
-    """Return the columns that the phase looks at; all of them if the phase is not known yet."""
+    """Return the columns that the phase reads; all if the phase is not known yet."""
     if "phase" not in state:
         return ALL_COLUMNS
     phase = state["phase"]
@@ -47,7 +47,7 @@ class Entries:
     """The pipeline's entries, as columns: `status[n]` is the status of entry n, or None if it has no status.
 
     paths: the columns' paths.
-    columns: the values of each column. A column that the phase does not look at is an empty list.
+    columns: the values of each column. A column that the phase does not read is an empty list.
     """
 
     __slots__ = ("group_id", "is_true_positive", "name", "root_cause", "route", "status")
@@ -66,7 +66,7 @@ class Entries:
         return [number for number, status in enumerate(self.status) if status == "pending"]
 
     def false_positives(self) -> "Iterator[int]":
-        """Yield the entries that went through the model and are not true positives."""
+        """Yield the entries that the model judged and found not to be true positives."""
         for number, route in enumerate(self.route):
             if route == "llm-triage" and self.is_true_positive[number] is False:
                 yield number
@@ -88,14 +88,14 @@ class Entries:
 
 
 class Facts:
-    """What the payload and the configuration contain about one stop.
+    """The facts about one stop, from the payload and the configuration.
 
     path: the state file, absolute.
     plans: the folder of the fix plans.
     session_id: "" if the payload has none.
     paused: whether a background task will wake the agent.
     stop_hook_active: whether this turn was blocked before.
-    while_active: whether such a turn is blocked again as long as the state changes.
+    while_active: whether to block such a turn again as long as the state changes.
     has_changed: returns whether the state has changed since the last block.
     unbound_acts: whether any session may act on a state that names no session.
     """
@@ -133,7 +133,7 @@ class Facts:
 
 
 class BrokenError(Exception):
-    """The state is not valid. The message names the member that is wrong."""
+    """The state is not valid. The message names the wrong member."""
 
 
 def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[StateEdits]":
@@ -230,7 +230,7 @@ def multiple(entries: Entries) -> "dict[str, list[int]]":
 
 
 def new_group(group_id: str, members: "list[int]", entries: Entries) -> "dict[str, Any]":
-    """Return the state of a group whose fix is to be planned."""
+    """Return the state of a group at the beginning of its fix planning."""
     return {
         "group_id": group_id,
         "root_cause": entries.root_cause[members[0]],
@@ -282,7 +282,7 @@ class Group:
 
 
 class FolderLetters(dict[int, str]):
-    """What `str.translate` makes of a group's id: letters that a file's name may have stay, others become `_`."""
+    """A table for `str.translate` of a group's id: letters for names of files stay, others become `_`."""
 
     def __init__(self) -> None:
         super().__init__((code, chr(code)) for code in range(123) if chr(code).isalnum() or chr(code) in "._-")
@@ -312,7 +312,7 @@ def folder_name(group: str, groups: "Iterable[str]") -> str:
 
 
 def in_group(group: Group, facts: Facts) -> "Verdict[StateEdits] | None":
-    """Decide what a group needs; return None if its task is written."""
+    """Decide the next step of a group; return None if its task is written."""
 
     def move(sub_phase: str) -> "list[StateEdit]":
         """Return the edit that moves the group to a sub-phase."""
@@ -350,9 +350,9 @@ def in_group(group: Group, facts: Facts) -> "Verdict[StateEdits] | None":
 def instruct(phase: str, reason: str, edits: "list[StateEdit] | None" = None) -> "Verdict[StateEdits]":
     """Return the verdict that makes the agent continue.
 
-    phase: the phase or sub-phase that the agent works on next.
+    phase: the next phase or sub-phase of the agent's work.
     reason: the instruction to the agent.
-    edits: the changes of the state that begin the phase; None if it has begun.
+    edits: the changes of the state at the beginning of the phase; None if it has begun.
     """
     return Verdict("block", f"on to {phase}" if edits else phase, edits, reason)
 
@@ -424,7 +424,7 @@ def count(group: Group, key: str) -> int:
 
 # ---- instructions ------------------------------------------------------------
 
-# Of each sub-phase: the sub-agent, what it is launched for, and what the agent does with the result.
+# By sub-phase: the sub-agent, its purpose, and what the agent does with the result.
 STEPS = {
     "planning": ("fix-planner", "to write a plan of its own each", "Count each plan in the group's plans_written."),
     "synthesis": ("plan-synthesizer", "to make one plan of them", "Then set the group's synthesis_written to true."),
@@ -462,7 +462,7 @@ def investigate(pending: "list[int]", entries: Entries, batch: int, facts: Facts
 
 
 def aggregate(entries: Entries, facts: Facts) -> str:
-    """Return the instruction to find what the results have in common."""
+    """Return the instruction to find common causes of the results."""
     return instruction(
         facts,
         f"Aggregation: every entry is investigated ({len(entries.status)} in all).",
@@ -510,7 +510,7 @@ def work_on(sub_phase: str, group: Group, facts: Facts) -> str:
 
 
 def files_of(sub_phase: str, group: Group, plans: int, reviews: int) -> str:
-    """Return which files a step writes, and which it reads.  plans, reviews: how many there are."""
+    """Return the files that a step writes and reads. plans, reviews: their numbers."""
     folder = folder_name(group.name, group.groups)
     synthesis = f"{folder}/synthesis.md"
     if sub_phase == "planning":
