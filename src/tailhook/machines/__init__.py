@@ -75,7 +75,7 @@ def whole_number(value: object, max_value: int = MAX_COUNT) -> int | None:
 
 
 def is_visible(letter: str) -> bool:
-    """Return whether a character may be shown unchanged: it hides nothing and is no control character."""
+    """Return whether a character may be shown unchanged: it hides nothing and does not control a terminal."""
     return letter.isprintable() or letter in ORDINARY
 
 
