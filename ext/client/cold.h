@@ -3,6 +3,7 @@
 #ifndef TAILHOOK_CLIENT_COLD_H
 #define TAILHOOK_CLIENT_COLD_H
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,25 +12,26 @@
 #include "client/common.h"
 #include "client/installation.h"
 
-enum { MAX_ARGUMENTS = 1024, MAX_VARIABLES = 4096 };
+enum { MAX_ARGUMENTS = 1024, MAX_VARIABLES = 4096, MAX_CODE_BYTES = 16 << 10 };
 
 /* The variable with which the cold hook can note how long it took: when the client started, one letter for why no worker
    answered, and the client's folder. */
 static const char MARK[] = "TAILHOOK_CLIENT=";
 
-/* What Python runs: the hook's file, which may be gone by the time Python opens it, during an upgrade. Given that file
-   itself, Python would exit with 2, which hosts take for a block. */
-static char START[] = "import posix, sys\n"
-                      "__file__ = sys.argv.pop(1)\n"
-                      "try:\n"
-                      "    with open(__file__, 'rb') as file:\n"
-                      "        code = file.read()\n"
-                      "except OSError as error:\n"
-                      "    try:\n"
-                      "        posix.write(2, f'tailhook: {error}. The agent may stop.\\n'.encode('utf-8', 'backslashreplace'))\n"
-                      "    finally:\n"
-                      "        posix._exit(0)\n"
-                      "exec(code)\n";
+/* Append the text of the hook's file to `code`, which Python runs. It gets the text, not the path: during an upgrade the
+   file may be gone by the time Python opens it, and Python would exit with 2, which hosts take for a block.
+   Return false if the file cannot be read. */
+static int
+append_file(char *code, size_t size, const char *path)
+{
+    const size_t used = strlen(code);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    const ssize_t more = read(fd, code + used, size - used);
+    close(fd);
+    return more > 0 && (size_t)more < size - used; /* the rest are NULs */
+}
 
 /* Replace this process by the cold hook. Returns only if there is none. */
 static void
@@ -37,6 +39,7 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
          uint64_t started, char reason)
 {
     static char *command[MAX_ARGUMENTS + 8], *environment[MAX_VARIABLES + 2];
+    static char code[MAX_CODE_BYTES] = "import sys\n__file__ = sys.argv.pop(1)\n";
     static char mark[sizeof(MARK) + 32 + PATH_MAX];
     char isolated[] = "-I", no_site[] = "-S", as_code[] = "-c", digits[24];
     const char *const gone[] = {"tailhook: ", access(own->interpreter, X_OK) < 0 ? own->interpreter : own->hook_entry,
@@ -44,7 +47,7 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
         "To remove them, edit the host's settings.", NULL};
     size_t count = 0, size = strlen(MARK), digit = sizeof(digits);
     static const char *const TOO_MANY[] = {"tailhook: the hook has too many arguments. The agent may stop.", NULL};
-    if (access(own->hook_entry, R_OK) < 0) {
+    if (!append_file(code, sizeof(code), own->hook_entry)) {
         warn(gone);
         return;
     }
@@ -56,7 +59,7 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
     command[1] = isolated;
     command[2] = no_site;
     command[3] = as_code;
-    command[4] = START;
+    command[4] = code;
     command[5] = own->hook_entry;
     for (int i = 1; i < argc; i++)
         command[5 + i] = argv[i];

@@ -131,8 +131,9 @@ def test_a_removed_environment_lets_the_agent_go_with_one_line_and_ends_the_pool
         wait_until(lambda: not any(map(is_alive, processes)))
 
 
-def test_if_the_hook_file_vanishes_while_python_starts_the_agent_may_stop(home, site):
-    """Python itself would exit with 2, which a host takes for a block."""
+def test_if_the_hook_file_vanishes_while_python_starts_the_hook_answers(home, site):
+    """Python itself would exit with 2, which a host takes for a block, without an answer."""
+    project = looping_project(home)
     entry = site / "hook" / "entry.py"
     with Pool(home, package=site, starts=False) as pool:
         version, prefix, interpreter, _, pool_entry = read_installation(str(pool.folder))
@@ -141,10 +142,14 @@ def test_if_the_hook_file_vanishes_while_python_starts_the_agent_may_stop(home, 
         upgrading.chmod(0o700)
         fields = (version, prefix, str(upgrading), str(entry), pool_entry)
         (pool.folder / "installation").write_text("".join(f"{field}\0" for field in fields))
-        done = pool.hook(STOP, TAILHOOK_NO_POOL="1")
+        done = pool.hook(STOP, [*pool.argv, "idle"], cwd=project, TAILHOOK_NO_POOL="1")
         assert not entry.exists()
-        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (0, "", 1)
-        assert str(entry) in done.stderr
+        assert (done.returncode, json.loads(done.stdout)["decision"]) == (2, "block")
+
+
+def test_the_clients_buffer_holds_the_hook_file_which_is_ascii_as_the_locale_decides_how_it_is_read():
+    text = (Path(_core.__file__).parent / "hook" / "entry.py").read_text(encoding="ascii")
+    assert len(text) < 8192  # half of the buffer
 
 
 @pytest.mark.parametrize("left", ["nothing", "half of it", "zeros"])

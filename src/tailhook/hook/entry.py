@@ -1,4 +1,4 @@
-"""The file the hook's argv names: nothing here but the way to the cached modules."""
+"""What a hook runs first: nothing here but the way to the cached modules. The native client hands Python its text."""
 
 import sys
 

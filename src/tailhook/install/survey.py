@@ -83,10 +83,12 @@ def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = 
     """
     found: list[Found] = []
     unusable: list[tuple[str, SettingsError | OSError]] = []
+    read: set[str] = set()
     paths = [(file.path(scope), False) for scope in scopes if scope in file.paths]
     for path, is_managed in [*paths, *((path, True) for path in file.managed_paths if "user" in scopes)]:
-        if any(there.path == path for there in found):  # in the home folder, two scopes have one file
+        if path in read:  # in the home folder, two scopes have one file
             continue
+        read.add(path)
         try:
             text = Settings(file, path).text
         except (SettingsError, OSError) as error:
