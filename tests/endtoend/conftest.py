@@ -8,8 +8,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from support.host import short_folder, tailhook
 
 BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
-SLOW = 120  # seconds after which a session is taken for hung
+SLOW = 120  # seconds without a line after which a session is taken for hung
 
 # A second Stop hook. It notes whether the transcript has the words that are the last ones in the payload.
 WITNESS = """
@@ -106,37 +105,37 @@ class ClaudeCode:
         """Run a session without a person, with a turn for each prompt."""
         argv = [str(host_path("claude")), "-p", "--verbose", "--dangerously-skip-permissions", *flags]
         streams = ["--input-format", "stream-json", "--output-format", "stream-json"]
-        with (
-            subprocess.Popen(
-                [*self.wrapper, *argv, *streams],
-                env={**self.env, "ANTHROPIC_BASE_URL": model.url},
-                cwd=self.project,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            ) as host,
-            hung_after(SLOW, host),
-        ):
+        with subprocess.Popen(
+            [*self.wrapper, *argv, *streams],
+            env={**self.env, "ANTHROPIC_BASE_URL": model.url},
+            cwd=self.project,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as host:
+            lines = lines_of(host)
             for prompt in prompts:
                 message = {"role": "user", "content": [{"type": "text", "text": prompt}]}
                 print(json.dumps({"type": "user", "message": message}), file=host.stdin, flush=True)
-                result = next_result(host.stdout)
+                result = next_result(lines)
             host.stdin.close()
-            host.stdout.read()
+            for _ in lines:
+                pass
         [transcript] = self.home.glob(f".claude/projects/*/{result['session_id']}.jsonl")
         return Session(result, transcript)
 
 
-@contextmanager
-def hung_after(seconds: float, process: subprocess.Popen[str]):
-    """Kill the process if the block takes longer."""
-    timer = threading.Timer(seconds, process.kill)
-    timer.start()
-    try:
-        yield
-    finally:
+def lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield the lines that a process prints; kill it if it prints none for a while."""
+    while True:
+        timer = threading.Timer(SLOW, process.kill)
+        timer.start()
+        line = process.stdout.readline()
         timer.cancel()
+        if not line:
+            return
+        yield line
 
 
 def next_result(lines: Iterable[str]) -> dict:
