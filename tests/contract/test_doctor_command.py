@@ -448,6 +448,13 @@ def test_settings_that_cannot_be_read_are_a_failure(settings, examined):
     assert code == 1
 
 
+def test_settings_that_are_too_large_for_tailhook_are_not_said_to_be_too_large_for_the_host(settings, examined):
+    os.truncate(settings, (16 << 20) + 1)
+    (finding,), _ = examined("settings")
+    assert finding["what"] == f"{settings}: the file is larger than 16 MiB"
+    assert finding["advice"] == "Make the file smaller. The host may read it, but tailhook does not."
+
+
 @pytest.mark.parametrize("text", ['{"hooks": null}', '{"hooks": {"Stop": 5}}', "{", "[]"])
 def test_settings_that_cannot_be_read_are_reported_once_and_not_as_missing_hooks(project, settings, text):
     settings.write_text(text)

@@ -33,7 +33,15 @@ from tailhook.install.hooks_file import SCOPES, hooks_files
 from tailhook.install.installed import Found, Installed
 from tailhook.install.obstacles import TRUST
 from tailhook.install.settings import remove_empty_folders
-from tailhook.install.survey import REPAIR, Survey, advise_cap, counts_as_unusable, find_caps, reason_of, survey_host
+from tailhook.install.survey import (
+    Survey,
+    advise_cap,
+    counts_as_unusable,
+    find_caps,
+    reason_of,
+    repair_of,
+    survey_host,
+)
 from tailhook.machines import CLAIM, idle, whole_number
 from tailhook.pool.installation import CLIENT_FILE, client_folder, real_interpreter
 from tailhook.stores import loop
@@ -87,7 +95,7 @@ def report_unusable(survey: Survey) -> Iterator[Finding]:
     """Yield a finding for each hooks file of a host that cannot be used."""
     for path, error in survey.unusable:
         if counts_as_unusable(survey.file, path):
-            yield Finding("settings", FAILURE, reason_of(error), REPAIR)
+            yield Finding("settings", FAILURE, reason_of(error), repair_of(error))
 
 
 def report_obstacles(survey: Survey) -> Iterator[Finding]:

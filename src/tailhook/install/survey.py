@@ -21,7 +21,7 @@ from tailhook.install.obstacles import TRUST, Obstacle, find_obstacles
 from tailhook.install.settings import Settings
 from tailhook.install.shape import find_faults
 from tailhook.pool.installation import POOLS
-from tailhook.stores.atomic import read_file
+from tailhook.stores.atomic import TOO_LARGE, read_file
 
 REPAIR = "Correct the file by hand. The host cannot read it either."
 
@@ -51,9 +51,15 @@ class Survey(NamedTuple):
         """The obstacle to a hook in the person's files, and what to do; "" if there is none."""
         for path, error in self.unusable:
             if counts_as_unusable(self.file, path):
-                return f"{reason_of(error)}. {REPAIR}"
+                return f"{reason_of(error)}. {repair_of(error)}"
         obstacles = (found for found in self.obstacles if not found.within and "file" not in found.spares)
         return next((f"{obstacle.what}. {obstacle.advice}" for obstacle in obstacles), "")
+
+
+def repair_of(error: TailhookError | OSError) -> str:
+    """Return what to do about a hooks file that cannot be used."""
+    is_large = isinstance(error, OSError) and error.errno == TOO_LARGE
+    return "Make the file smaller. The host may read it, but tailhook does not." if is_large else REPAIR
 
 
 def reason_of(error: TailhookError | OSError) -> str:
