@@ -53,7 +53,7 @@ _HOMES = {
 
 
 def __dir__() -> list[str]:
-    """Return all names, also those that are not loaded yet: an editor completes them."""
+    """Return all names, even before they are loaded: an editor completes them."""
     return sorted({*globals(), *__all__})
 
 

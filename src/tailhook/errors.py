@@ -1,8 +1,8 @@
-"""What can go wrong, by name. A missing file stays FileNotFoundError."""
+"""The library's errors. A missing file stays FileNotFoundError."""
 
 
 class TailhookError(Exception):
-    """The base of every error that is tailhook's own."""
+    """The base of tailhook's own errors."""
 
 
 class RecordError(TailhookError, ValueError):
@@ -10,12 +10,12 @@ class RecordError(TailhookError, ValueError):
 
 
 class SourceError(TailhookError, OSError):
-    """A transcript cannot be read: it is a damaged compressed file, a pipe, or a URL that does not answer."""
+    """A transcript cannot be read: it is a damaged compressed file, a pipe, or a URL without an answer."""
 
 
 class MissingExtraError(TailhookError, ImportError):
-    """A source needs a library that is not installed; the message names the extra that has it."""
+    """A source needs a library that is not installed. The message names the extra to install."""
 
 
 class ResumeError(TailhookError, ValueError):
-    """A folder cannot go on with a scan: it has the rows of another question, or is damaged or in use."""
+    """A folder cannot continue a scan: it has the rows of another question, is damaged, or is in use."""

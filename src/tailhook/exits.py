@@ -1,18 +1,18 @@
-"""Signals that end a command, turned into exceptions, so that nothing of it is left."""
+"""Turns signals that end a command into exceptions, so that nothing of it is left."""
 
 import signal
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-_held: list[int] | None = None  # the signals that came while they are held back; None while they are not
+_held: list[int] | None = None  # the signals received while they are held back; None otherwise
 
 
 @contextmanager
 def signals_as_exits() -> Iterator[None]:
     """Let the signals that end a program raise an exception instead, so that its files and processes are removed.
 
-    SIGINT raises KeyboardInterrupt, the others SystemExit. Any that follow have no effect: they would interrupt that
+    SIGINT raises KeyboardInterrupt, the others SystemExit. Later signals have no effect: they would interrupt that
     work. `timeout` sends each signal twice, to the process and to its group.
     """
     is_leaving = False
@@ -43,7 +43,7 @@ def signals_as_exits() -> Iterator[None]:
 def signals_held() -> Iterator[None]:
     """Let the exceptions of `signals_as_exits` wait until this block has ended. Not to be nested.
 
-    Without it, what a call has made is left if the signal comes before the call has returned.
+    Otherwise, if a signal comes before a call has returned, the call's files are left.
     """
     global _held
     _held = []
@@ -57,9 +57,9 @@ def signals_held() -> Iterator[None]:
 
 @contextmanager
 def temporary_folder(prefix: str, parent: str | None = None) -> Iterator[str]:
-    """Make a folder, yield its path, and remove it with all that it has, whenever a signal comes. Raises OSError.
+    """Make a folder, yield its path, and remove it with its contents, even if a signal comes. Raises OSError.
 
-    parent: the folder that it is made in; None for the computer's own place for temporary files.
+    parent: its parent folder; None for the computer's own place for temporary files.
     """
     with ExitStack() as stack:
         with signals_held():

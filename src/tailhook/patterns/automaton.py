@@ -1,16 +1,16 @@
-"""From pattern strings to the one table that the core's automaton runs on.
+"""From pattern strings to the one table of the core's automaton.
 
 Three steps, each a section below:
 
-1. a pattern is folded as its set asks, and an *anchor* is chosen in it: a part that has few spellings
-   in bytes. A plain pattern is its own anchor;
+1. a pattern is folded by its set's options, and an *anchor* is chosen in it: a part with few spellings in bytes. A
+   plain pattern is its own anchor;
 2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton, as one dense table: a row a
-   state, a column a class of bytes that all literals treat alike;
-3. a window of up to four bytes of each literal goes into one of eight *buckets*, from which the SIMD
-   prefilter sees where a literal may stand.
+   state, a column a class of bytes that are alike for all literals;
+3. a window of up to four bytes of each literal goes into one of eight *buckets*: with them the SIMD prefilter finds the
+   possible places of literals.
 
-The build runs this too, for the sets that are compiled into the core (ext/tables.py); so nothing here may
-import the core. The layout of the table is that of `tailhook_table` in ext/patterns/automaton.h.
+The build runs this too, for the core's own sets (ext/tables.py); so nothing here may import the core. The layout of the
+table is that of `tailhook_table` in ext/patterns/automaton.h.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ NO_CLASS = 2  # columns of a row besides the classes: the state's depth and its 
 
 
 def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, word: bool) -> bytes:
-    """Return the table of `patterns`, pairs of a name's number and what to find.
+    """Return the table of `patterns`: pairs of a name's number and the text to find.
 
     Raises ValueError for an empty pattern, for a blank pattern if `word` is true (blank space then has no length), and
-    for a set whose table would be larger than 1 GiB.
+    for a set with a table of more than 1 GiB.
     """
     pieces: dict[str, tuple[int, int, list[bytes]]] = {}
     literals: dict[bytes, list[tuple[int, int]]] = {}
@@ -65,10 +65,10 @@ def compile_table(patterns: Sequence[tuple[int, str]], *, ignore_case: bool, wor
 
 # ---- patterns: folding and anchors --------------------------------------------
 #
-# What `re.IGNORECASE` takes for an ASCII letter is that letter in both cases and, for three of them, letters
-# of two or three bytes. A pattern is folded once, here; the text is folded as it is read, because offsets
-# are into the original. The automaton knows no folded letter of several bytes: such a letter is spelled out
-# in the anchor, and compared letter by letter (ext/patterns/automaton.pxi) in the rest of the pattern.
+# For `re.IGNORECASE`, an ASCII letter equals that letter in both cases and, for three letters, also letters of two or
+# three bytes. A pattern is folded once, here. The text is folded during reading, because offsets are into the original.
+# The automaton does not fold letters of several bytes: in the anchor all their spellings are listed, and in the rest of
+# the pattern they are compared letter by letter (ext/patterns/automaton.pxi).
 
 FOLDED = {"\u0130": "i", "\u0131": "i", "\u017f": "s", "\u212a": "k"}
 SPELLINGS = {letter: [letter, *(other for other in FOLDED if FOLDED[other] == letter)] for letter in "isk"}
@@ -94,7 +94,7 @@ def normalize(pattern: str, ignore_case: bool, word: bool) -> str:
 
 
 def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[bytes]]:
-    """Return where the anchor stands in the pattern's bytes (start, end), and its spellings."""
+    """Return the anchor's place in the pattern's bytes (start, end), and its spellings."""
     anchors = list(anchor_spans(pattern, ignore_case, word))
     start, end = anchors[0]
     if len(anchors) > 1:
@@ -109,7 +109,7 @@ def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[
 
 
 def anchor_spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
-    """Return what may be an anchor: the longest parts without blank space (`word`) and with few spellings."""
+    """Return the possible anchors: the longest parts without blank space (`word`) and with few spellings."""
     start, ways = 0, 1
     for at, letter in enumerate(pattern):
         blank = word and letter == " "
@@ -129,9 +129,9 @@ def anchor_spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[
 
 # ---- the automaton, flattened ---------------------------------------------------
 #
-# A cell holds the number of its row's first cell, so that a step is one addition and one load. Two more
-# cells end each row: how long the literal prefix is that the state stands for, and the first output. Outputs
-# are a linked list, because a state shares those of the state it falls back to.
+# A cell holds the number of its row's first cell, so that a step is one addition and one load. Two more cells end each
+# row: the length of the state's literal prefix, and the first output. Outputs are a linked list, because a state shares
+# the outputs of its fallback state.
 
 
 class FlatAutomaton(NamedTuple):
@@ -160,8 +160,8 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
 
     cells = array("I", bytes(4 * states * stride))
     view = memoryview(cells)
-    row, fallback, order = [0] * states, [0] * states, [0]  # first cells: of a state, of the one it falls back to
-    for node in order:  # breadth first: a state falls back to a shorter one, whose row is there
+    row, fallback, order = [0] * states, [0] * states, [0]  # first cells: of a state, and of its fallback state
+    for node in order:  # breadth first: the fallback state is shorter, so its row is there
         here, behind = row[node], fallback[node]
         view[here : here + stride - 2] = view[behind : behind + stride - 2]
         for byte, child in sorted(children[node].items()):
@@ -191,7 +191,7 @@ def flatten(literals: Mapping[bytes, Iterable[tuple[int, int]]], ignore_case: bo
 
 
 def grow_trie(literals: Iterable[bytes]) -> list[dict[int, int]]:
-    """Return what follows each state of the trie of `literals`: the next state by its byte. State 0 is the root."""
+    """Return the next states of each state of the trie of `literals`, by byte. State 0 is the root."""
     children: list[dict[int, int]] = [{}]
     for literal in literals:
         following = children[0]
@@ -205,19 +205,19 @@ def grow_trie(literals: Iterable[bytes]) -> list[dict[int, int]]:
 
 # ---- the prefilter ---------------------------------------------------------------
 #
-# A literal is looked for by a window of its bytes. Windows go into buckets: for each place of a window and each
-# half of a byte (nibble), which buckets hold a window with it there? Two shuffles and an AND answer that for 32 or
-# 64 bytes of text at once. A bucket also lets through what mixes its windows; so windows are chosen, and put
-# together, such that ordinary prose passes as rarely as the model below can estimate. What passes is looked up by a
-# hash of the window, and eight bytes about it are compared with those that the literals of that hash share.
+# A literal is searched by a window of its bytes. Windows go into buckets. For each place in a window and each half of a
+# byte (nibble), a table has the buckets with a window that fits. Two shuffles and an AND look this up for 32 or 64
+# bytes of text at once. A bucket also passes mixtures of its windows. So windows are chosen and grouped such that
+# ordinary prose passes as rarely as possible, by the estimate of the model below. A window that passes is looked up by
+# its hash, and eight bytes around it are compared with the common bytes of the literals with that hash.
 
 BUCKETS = 8  # of a group
 MAX_GROUPS = 2
 WINDOW = 6  # bytes, at most
 FEW_LITERALS = 32  # have one group of buckets and windows of four bytes
-CHOSEN_AGAIN = 256  # so many literals or fewer choose their windows three times; more, only once
-MAX_LITERALS = 600  # more would fill the buckets: the automaton alone is faster
-MAX_WINDOW_OFFSET = 8  # bytes from a literal's start to its window, at most: how far the automaton steps back
+CHOSEN_AGAIN = 256  # up to so many literals choose their windows three times, more choose once
+MAX_LITERALS = 600  # with more, the buckets are full: the automaton alone is faster
+MAX_WINDOW_OFFSET = 8  # bytes from a literal's start to its window, at most: the automaton steps back so far
 HASHED = 4  # bytes of a window, at most
 HASH_BITS = 11
 ASCII_CASE = 0x20202020
@@ -230,7 +230,7 @@ COMMON = b" etaoinsrhldcumfpgwybvk.,-'`_/:0SITAC1"  # of English prose about pro
 SHARE = [0.0005] * 256
 for _rank, _byte in enumerate(COMMON):
     SHARE[_byte] = max(0.11 * 0.9**_rank, 0.002)
-# Of letters in English: the product of their shares makes these far too rare.
+# Triples of letters in English: the product of the letters' shares would make them far too rare.
 COMMON_TRIPLES = frozenset(
     b"""
     the and ing ion tio ent ati for her ter hat tha ere ate con res ver all ons nce men ith ted ers pro thi wit are
@@ -241,27 +241,27 @@ TRIPLE_SHARE = 0.006
 
 
 def independent_likelihood(literal: bytes) -> float:
-    """Return the share of the places of prose that have this literal, if its bytes were independent."""
+    """Return the share of places in prose with this literal, if its bytes were independent."""
     return prod(SHARE[byte] for byte in literal)
 
 
 def triple_likelihood(window: bytes) -> float:
-    """Return how often prose has this window, if it holds one of the commonest triples."""
+    """Return how often this window occurs in prose, if it holds one of the commonest triples."""
     rest = (window[:at] + window[at + 3 :] for at in range(len(window) - 2) if window[at : at + 3] in COMMON_TRIPLES)
     return max((TRIPLE_SHARE * independent_likelihood(other) for other in rest), default=0.0)
 
 
 def likelihood(literal: bytes) -> float:
-    """Return the share of the places of prose that have this literal: the larger of two estimates."""
+    """Return the share of places in prose with this literal: the larger of two estimates."""
     return max(independent_likelihood(literal), triple_likelihood(literal))
 
 
-# The share of the places of prose that have a window because of a common triple, and the nibbles of WINDOW bytes.
+# The share of places in prose with a window because of a common triple, and the nibbles of WINDOW bytes.
 Window: TypeAlias = "tuple[float, int, int, int, int, int, int]"
 
 
 class Shares(dict[int, float]):
-    """How many of the bytes of prose have such nibbles: a bit for each low one, 16 higher for each high one."""
+    """The share of bytes in prose with such nibbles: a bit for each low one, 16 higher for each high one."""
 
     def __missing__(self, nibbles: int) -> float:
         low = [nibble for nibble in NIBBLES if nibbles >> nibble & 1]
@@ -277,7 +277,7 @@ SHARES = Shares({ANY: 1.0})
 
 @cache
 def nibble_mask(byte: int, ignore_case: bool) -> int:
-    """Return the nibbles of a byte, as `Shares` takes them."""
+    """Return the nibbles of a byte, in the form of `Shares`."""
     cases = {byte, byte ^ 32} if ignore_case and ord("a") <= byte <= ord("z") else {byte}
     return 1 << (byte & 15) | sum(1 << (16 + (case >> 4)) for case in cases)
 
@@ -285,7 +285,7 @@ def nibble_mask(byte: int, ignore_case: bool) -> int:
 def find_windows(literal: bytes, width: int, ignore_case: bool) -> list[Window]:
     """Return the windows of a literal by their place: the first begins at the first byte.
 
-    A window that is cut short or narrow takes any byte after its end.
+    A short or narrow window accepts any byte after its end.
     """
     masks = [nibble_mask(byte, ignore_case) for byte in literal[: MAX_WINDOW_OFFSET + width]] + [ANY] * WINDOW
     places = range(min(max(len(literal) - width, 0), MAX_WINDOW_OFFSET) + 1)
@@ -297,19 +297,19 @@ def find_windows(literal: bytes, width: int, ignore_case: bool) -> list[Window]:
 
 
 class Bucket:
-    """Literals that the prefilter treats alike, and the nibbles that their windows have."""
+    """Literals that the prefilter treats alike, and the nibbles of their windows."""
 
     def __init__(self, others: Iterable[int]) -> None:
-        """others: the nibbles of all bytes that a window may have, as `Shares` takes them."""
+        """others: the nibbles of all possible bytes of a window, in the form of `Shares`."""
         self.members: dict[bytes, tuple[int, ...]] = {}  # windows by literal
         self.masks = [0] * WINDOW
         self.others = others
-        # The shares of bytes that have the nibbles of each mask or others, by these others.
+        # The shares of bytes with the nibbles of each mask or others, by these others.
         self.widened = [{other: SHARES[other] for other in others}] * WINDOW
-        self.passing = 0.0  # the share of the places of prose that have a window of this bucket
+        self.passing = 0.0  # the share of places in prose with a window of this bucket
 
     def costs(self, windows: Iterable[Window]) -> list[float]:
-        """Return by how much the share of the places of prose that pass would grow with each window."""
+        """Return for each window how much the share of passing places in prose would grow."""
         first, second, third, fourth, fifth, sixth = self.widened
         passing = self.passing
         return [
@@ -336,13 +336,13 @@ class Prefilter(NamedTuple):
     """The tables of the prefilter.
 
     groups: of eight buckets; 0 if there is no prefilter.
-    reach: by how many bytes a window may begin after its literal's start.
+    reach: the largest distance of a window from its literal's start, in bytes.
     hashed: bits of a window's first four bytes.
     slots: the index in `checks` of each hash.
     """
 
     groups: int = 0  # of eight buckets; 0: no prefilter
-    reach: int = 0  # by how many bytes a window may begin after its literal's start
+    reach: int = 0  # the largest distance of a window from its literal's start
     hashed: int = 0  # bits of a window's first four bytes
     nibbles: bytes = bytes(MAX_GROUPS * WINDOW * 2 * 16)
     slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
@@ -350,7 +350,7 @@ class Prefilter(NamedTuple):
 
 
 def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
-    """Return the tables of the prefilter, which skips the places of a text where no literal can be.
+    """Return the tables of the prefilter. It skips places of a text that cannot have a literal.
 
     Spreads the literals over the buckets so that few places of prose pass any.
     """
@@ -362,8 +362,9 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
     buckets = [Bucket(others) for _ in range(groups * BUCKETS)]
     windows = {literal: find_windows(literal, width, ignore_case) for literal in ordered}
     chosen: dict[bytes, tuple[Bucket, int]] = {}
-    # Each literal goes to where it costs least. It chooses again when all others have a place. Choosing is most of the
-    # time of compile_table; of many literals, the second and third time let 2 to 7 % more bytes a second through.
+    # Each literal goes to the bucket where it costs least. It chooses again when all others have a place. Choosing
+    # takes most of the time of compile_table. With many literals, the second and third time would make the search only
+    # 2 to 7 % faster.
     for _ in range(3 if len(ordered) <= CHOSEN_AGAIN else 1):
         for literal in ordered:
             if literal in chosen:
@@ -393,17 +394,17 @@ def prefilter(literals: Iterable[bytes], ignore_case: bool) -> Prefilter:
 
 
 def hash_of(window: bytes, ignore_case: bool) -> int:
-    """Return a hash in which letters of both cases are alike if case is ignored (so are some other bytes: no harm)."""
+    """Return a hash. If case is ignored, letters of both cases have the same hash (so do some other bytes: no harm)."""
     number = int.from_bytes(bytes(byte | 32 for byte in window) if ignore_case else window, "little")
     return (number * HASH_FACTOR & 0xFFFFFFFF) >> (32 - HASH_BITS)
 
 
 def surest_check(members: list[tuple[bytes, int]], ignore_case: bool) -> tuple[int, ...]:
-    """Return the eight bytes about their windows of which all literals share the most.
+    """Return the place of the eight bytes around the windows that have most bytes in common in all literals.
 
     members: the literals, each with its window's place.
 
-    Returns two words of bytes, two of a mask, and how long before the windows these bytes begin.
+    Returns two words of bytes, two of a mask, and the distance from their start to the windows.
     """
     value, mask = bytearray(CHECK_BACK + CHECK), bytearray(CHECK_BACK + CHECK)
     for place in range(-CHECK_BACK, CHECK):
@@ -413,6 +414,6 @@ def surest_check(members: list[tuple[bytes, int]], ignore_case: bool) -> tuple[i
         }
         if len(bytes_there) == 1 and (common := bytes_there.pop()) is not None:
             value[CHECK_BACK + place], mask[CHECK_BACK + place] = common, 0xFF
-    # Of as many, those that begin last.
+    # Of several with equal numbers, the last.
     start = max(range(CHECK_BACK, -1, -1), key=lambda start: mask.count(0xFF, start, start + CHECK))
     return (*array("I", bytes(value[start : start + CHECK] + mask[start : start + CHECK])), CHECK_BACK - start)

@@ -9,7 +9,7 @@ from tailhook import _core
 
 
 class Span(NamedTuple):
-    """A stretch of code: what kind, and where it stands (indices into the text, end exclusive)."""
+    """A stretch of code: its kind and its place (indices into the text, end exclusive)."""
 
     kind: str
     start: int
@@ -35,7 +35,7 @@ class Match(NamedTuple):
     """A pattern's match in a text.
 
     `start` and `end` (exclusive) count characters of a str, bytes of bytes; `line` counts from 1, and LF,
-    CRLF and CR each end one. A match that stands partly in code is in code.
+    CRLF and CR each end one. A match that is partly in code counts as in code.
     """
 
     name: str
@@ -60,14 +60,13 @@ class RecordMatch(Match):
 class PatternSet:
     """Patterns to find all at once, in one pass over a text.
 
-    patterns: what to find, by name: ``{"done": "<loop-done>COMPLETE</loop-done>", "stop": ["stop", "halt"]}``;
-    or strings, each of which is its own name.
+    patterns: texts to find, by name: ``{"done": "<loop-done>COMPLETE</loop-done>", "stop": ["stop", "halt"]}``; or
+    strings, each with itself as its name.
     own_line: a match must stand alone on its line. Blank space (`str.isspace`) may stand around it, and the
     markers of quotes and list items before it (``> - ``, ``1. ``); a heading's ``#`` may not.
     outside_code: a match must not touch code, as CommonMark 0.31.2 has it: fenced and indented blocks, code
     spans, comments, the raw text of ``<pre>``, ``<script>``, ``<style>`` and ``<textarea>``.
-    ignore_case: letters match as `re.IGNORECASE` has it for the letters a to z (so U+212A is a k); others
-    match as they are.
+    ignore_case: the letters a to z match as in `re.IGNORECASE` (so U+212A is a k); other letters match as they are.
     word: a match begins and ends at word boundaries (``\\b`` of `re`), and blank space in a pattern matches
     any run of blank space.
 
@@ -142,12 +141,12 @@ Match(name='limit', start=10, end=15, line=1, in_code=False)]
 
 
 def rebuilt(patterns: Mapping[str, tuple[str, ...]], options: dict[str, bool]) -> PatternSet:
-    """Return a pattern set that was pickled."""
+    """Return a pickled pattern set."""
     return PatternSet(patterns, **options)
 
 
 def check_text(text: Any) -> str:
-    """Return a pattern or the name of one. Raises TypeError for what is not a str."""
+    """Return a pattern or its name. Raises TypeError if it is not a str."""
     if not isinstance(text, str):
         raise TypeError(f"patterns and their names are str, not {type(text).__name__}: {text!r}")
     return text

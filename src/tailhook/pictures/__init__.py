@@ -1,1 +1,1 @@
-"""Pictures of a transcript: a message as the tokenizer sees it, and where a session's bytes are."""
+"""Pictures of a transcript: a message as the tokenizer sees it, and the anatomy of a session's bytes."""

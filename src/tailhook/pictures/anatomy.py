@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tailhook.hosts.protocols import TranslatedHost
 
 MAX_BUCKETS = 4096
-MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; what is beyond counts as OTHERS
+MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; further names count as OTHERS
 MAX_COUNTED_NAME_CHARS = 40
-MAX_LARGEST = 8  # records that are listed
+MAX_LARGEST = 8  # listed records
 OTHERS = "others"
-# Kinds of records, in the order in which they are stacked: what each is called.
+# Kinds of records, in the order of stacking, with their names.
 RECORD_KINDS = {
     "result": "tools' results",
     "call": "tool calls",
@@ -57,7 +57,7 @@ class Anatomy(NamedTuple):
     tools: how often each tool was called.
     events: how many of each of EVENT_NAMES.
     largest: largest first.
-    times: what happened over time; empty if no record has a time.
+    times: the counts over time; empty if no record has a time.
     offsets: the same over the bytes of the file.
     """
 
@@ -78,7 +78,7 @@ class Anatomy(NamedTuple):
 
 
 class Buckets:
-    """Counts along a line of unknown length: in buckets of equal width, which doubles when there are too many.
+    """Counts along a line of unknown length, in buckets of equal width. If there are too many, the width doubles.
 
     width: of a bucket.
     counts: by the bucket's number: its place divided by the width, rounded down.
@@ -108,12 +108,12 @@ class Buckets:
         self.counts = merged
 
     def sorted(self) -> list[tuple[float, Counter[str]]]:
-        """Return where each bucket begins, and its counts, in order."""
+        """Return the start of each bucket, and its counts, in order."""
         return [(number * self.width, counts) for number, counts in sorted(self.counts.items())]
 
 
 class NameCounter:
-    """Counts by name, for names that a transcript chooses: not too many of them, and none too long."""
+    """Counts by names from a transcript, with limits on their number and length."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -141,7 +141,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     host = None if transcript.host == DEFAULT else find_translated_host(transcript.host)
     in_sub_agent = transcript.is_of_sub_agent
     span: list[datetime] = []
-    waiting: Counter[str] = Counter()  # what stands before the first record with a time
+    waiting: Counter[str] = Counter()  # records before the first one with a time
     seen = SeenRecords()
     for offset, length, is_blank, record in measured_lines(transcript):
         size += length
@@ -190,10 +190,10 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
 
 
 def find_kind(record: Record, host: "TranslatedHost | None", in_sub_agent: bool) -> str:
-    """Return the kind of a record, one of RECORD_KINDS. A record of several kinds is of the first one in this order.
+    """Return the kind of a record, one of RECORD_KINDS. If several fit, the first one in this order.
 
     host: of the transcript, None for Claude Code.
-    in_sub_agent: whether it is in a sub-agent's own transcript, in which all records are of that sub-agent.
+    in_sub_agent: whether it is in a sub-agent's own transcript: all its records are the sub-agent's.
     """
     if (record.is_sidechain and not in_sub_agent) or (record.type == "progress" and has_nested_message(record)):
         return "sidechain"
@@ -215,7 +215,7 @@ def find_kind(record: Record, host: "TranslatedHost | None", in_sub_agent: bool)
 
 
 def original_type(record: Record, host: "TranslatedHost | None") -> str | None:
-    """Return the type of a record as its host wrote it.  host: None for Claude Code."""
+    """Return the host's own type of a record.  host: None for Claude Code."""
     if host is None:
         return record.type
     found = record.json().get("type")
@@ -232,7 +232,7 @@ def has_nested_message(record: Record) -> bool:
 
 
 def find_events(record: Record, in_sub_agent: bool) -> dict[str, int]:
-    """Return how many of each of EVENT_NAMES a record is or has.  in_sub_agent: as for `find_kind`."""
+    """Return the counts of each of EVENT_NAMES in a record.  in_sub_agent: as for `find_kind`."""
     found = {}
     if record.is_prompt:
         found["prompts"] = 1

@@ -15,7 +15,7 @@ from tailhook.pictures.axis import format_bytes
 from tailhook.pictures.markup import escape, make_page
 
 MAX_ROWS = 12  # of the tables of names
-WIDTHS = {"wide": 1100, "middle": 720, "narrow": 350}  # pixels of the pictures, of which the screen's width shows one
+WIDTHS = {"wide": 1100, "middle": 720, "narrow": 350}  # pixels of the pictures; the screen shows the best one
 TABLE_STYLE = """
 .picture { overflow-x: auto; padding: 0; }
 .picture svg { display: none; height: auto; margin: 0 auto; max-width: 100%; }

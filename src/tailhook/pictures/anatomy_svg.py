@@ -22,9 +22,9 @@ from tailhook.pictures.markup import FONT, escape, plain_style
 WIDE_PX = 960
 BARS_PX = 150  # height of the largest bar
 LANE_PX = 26
-CELL_PX = 12.0  # events that are nearer than this share a symbol
+CELL_PX = 12.0  # nearer events share a symbol
 MAX_SYMBOLS = 24  # in a lane; more events are drawn as bars
-MAX_TYPES = 5  # of other records that have a line each; the last line is for all that are left
+MAX_TYPES = 5  # of other records with a line each; the last line is for the rest
 TYPE_PX = 15  # height of such a line
 LETTER_PX = 6.6  # at most, on average, of a label
 PICTURE_STYLE = f"""
@@ -50,7 +50,7 @@ svg.anatomy{{background:var(--card);font-family:{FONT};font-size:12px;}}
 .anatomy .signals{{fill:var(--good);}}
 """
 KIND_STYLE = "".join(f".anatomy .{kind}{{fill:var(--{kind});}}\n" for kind in RECORD_KINDS)
-# How an event is drawn, around a point; tool calls are bars.
+# The shape of an event, around a point; tool calls are bars.
 SYMBOLS = {
     "prompts": "M{x} {y}m-5 -5l10 5l-10 5z",
     "compactions": "M{x} {y}m0 -6l6 6l-6 6l-6 -6z",
@@ -59,7 +59,7 @@ SYMBOLS = {
 
 
 class Frame(NamedTuple):
-    """Where things are: pixels from the left."""
+    """The places of things: pixels from the left."""
 
     width: float
     pad: float
@@ -79,7 +79,7 @@ def draw_anatomy(anatomy: Anatomy, name: str, width: float, prefix: str, has_hea
     """Return the picture.
 
     name: of the transcript.
-    width: in pixels; under 600, the labels are above what they name.
+    width: in pixels; under 600, the labels are above their things.
     prefix: of the ids in it, and a class.
     has_head: whether the transcript's name and facts are in it.
     """
@@ -136,7 +136,7 @@ def anatomy_file(anatomy: Anatomy, name: str) -> str:
 
 
 def list_anatomy_facts(anatomy: Anatomy) -> list[str]:
-    """Return what is known about the whole transcript."""
+    """Return the facts about the whole transcript."""
     broken = anatomy.records_by_kind.get("broken", 0)
     facts = [anatomy.host, f"{format_bytes(anatomy.size)} in {count_of(anatomy.records - broken, 'record')}"]
     if broken:
@@ -151,7 +151,7 @@ def list_anatomy_facts(anatomy: Anatomy) -> list[str]:
 
 
 def describe_anatomy(anatomy: Anatomy, name: str) -> str:
-    """Return what the picture shows, in words."""
+    """Return a description of the picture in words."""
     shares = ", ".join(
         f"{RECORD_KINDS[kind]} {format_bytes(size)} ({format_share(size, anatomy.size)})"
         for kind, size in anatomy.bytes_by_kind.items()
@@ -184,7 +184,7 @@ def wrap_head(anatomy: Anatomy, frame: Frame) -> Iterator[str]:
 
 
 def wrap_facts(facts: list[str], letters: float) -> Iterator[str]:
-    """Yield lines of facts, of so many letters at most unless one fact is longer."""
+    """Yield lines of facts, of at most so many letters unless one fact is longer."""
     line = ""
     for fact in facts:
         if line and len(line) + 3 + len(fact) > letters:
@@ -196,7 +196,7 @@ def wrap_facts(facts: list[str], letters: float) -> Iterator[str]:
 
 
 def clip_words(words: str, room: float, letter: float = LETTER_PX) -> str:
-    """Return words that fit in so many pixels; what is cut off becomes an ellipsis.
+    """Return words that fit in so many pixels; an ellipsis replaces a cut-off end.
 
     letter: the width of a letter, in pixels.
     """
@@ -229,7 +229,7 @@ def box(style: str, x: float, y: float, width: float, height: float, corner: flo
 
 
 def cell_bytes(cell: Counter[str]) -> int:
-    """Return how many bytes a step of the axis has."""
+    """Return the number of bytes in a step of the axis."""
     return sum(count for key, count in cell.items() if key.startswith("bytes "))
 
 
@@ -237,7 +237,7 @@ def draw_bars(axis: Axis, frame: Frame, top: float) -> Iterator[str]:
     """Yield the bars of all kinds, one on the other, with a scale."""
     largest = max(map(cell_bytes, axis.cells.values())) or 1
     step = nice_step(largest / 3)
-    most = -(-largest // step) * step  # the axis ends at a line with a label, which no bar exceeds
+    most = -(-largest // step) * step  # the axis ends at a labelled line above all bars
     bottom = top + BARS_PX
     labels = []  # in a narrow picture, over the bars
     for value in range(step, most + 1, step):
@@ -272,7 +272,7 @@ def bar(axis: Axis, cell: int, y: float, height: float) -> str:
 
 
 def describe_cell(axis: Axis, cell: int, counts: Counter[str]) -> str:
-    """Return what is in a step of the axis, in words."""
+    """Return a description of a step of the axis in words."""
     if axis.is_time:
         begin = f"{format_time(cell * axis.step)} UTC, {format_step(axis)}"
     else:
@@ -311,9 +311,9 @@ def draw_ticks(ticks: list[Tick], y: float) -> Iterator[str]:
 
 
 def draw_pauses(axis: Axis, frame: Frame, bars: tuple[float, float], lanes: tuple[float, float]) -> Iterator[str]:
-    """Yield dotted lines for each pause that is cut out.
+    """Yield dotted lines for each cut-out pause.
 
-    bars, lanes: top and bottom of what the lines cross; the labels between them stay free.
+    bars, lanes: top and bottom of the crossed areas; the labels between them stay free.
     """
     pauses = list(axis.pauses())
     for x, end, after in pauses:
@@ -350,8 +350,8 @@ def draw_lanes(axis: Axis, anatomy: Anatomy, frame: Frame, top: float) -> Iterat
 
 
 def draw_symbols(axis: Axis, frame: Frame, event: str, bottom: float) -> Iterator[str]:
-    """Yield the symbols of an event; those that would overlap share one, and if there are too many, bars."""
-    groups: list[tuple[int, int]] = []  # the first step of each symbol, and how many events it stands for
+    """Yield the symbols of an event, one for several that would overlap; bars if there are too many."""
+    groups: list[tuple[int, int]] = []  # the first step of each symbol, and the number of its events
     for cell, counts in sorted(axis.cells.items()):
         if counts[event]:
             first, count = groups[-1] if groups else (cell, 0)
@@ -372,7 +372,7 @@ def draw_symbols(axis: Axis, frame: Frame, event: str, bottom: float) -> Iterato
 
 
 def number_room(count: int) -> float:
-    """Return how many pixels the number beside a symbol takes. A symbol for one event has none."""
+    """Return the width in pixels of the number beside a symbol. A symbol for one event has no number."""
     return LETTER_PX * len(f"{count:,}") + 2 if count > 1 else 0
 
 

@@ -1,4 +1,4 @@
-"""An axis of time, or of a file's bytes: equal steps that a person would choose, and breaks for long pauses."""
+"""An axis of time, or of a file's bytes: equal, round steps, and breaks for long pauses."""
 
 import math
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from tailhook.pictures.anatomy import Buckets
 from tailhook.transcripts.records import EPOCH
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
-# Steps of time in seconds, of which each is a multiple of an earlier one.
+# Steps of time in seconds, each a multiple of an earlier one.
 TIME_STEPS_S = (
     *(1, 2, 5, 10, 15, 30),
     *(MINUTE_S * count for count in (1, 2, 5, 10, 15, 30)),
@@ -20,8 +20,8 @@ TIME_STEPS_S = (
     *(DAY_S * count for count in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)),
 )
 BYTE_STEPS = tuple(digit * 10**power for power in range(2, 19) for digit in (1, 2, 5))
-MIN_PAUSE_S = 600  # a shorter one is never cut out
-MIN_PAUSE_SHARE = 0.1  # of the time without pauses: nor is one that is shorter than this
+MIN_PAUSE_S = 600  # a shorter pause is never cut out
+MIN_PAUSE_SHARE = 0.1  # of the time without pauses: a shorter pause is not cut out, either
 MIN_PAUSE_STEPS = 3
 MIN_STEP_PX, MAX_STEP_PX = 5.0, 24.0
 MIN_PAUSE_PX, MAX_PAUSE_PX = 2.0, 12.0
@@ -42,11 +42,11 @@ class Stretch(NamedTuple):
 
 
 class Axis(NamedTuple):
-    """Where each step is.
+    """The places of the steps.
 
     step: seconds, or bytes of the file.
     width: of a step, in pixels.
-    cells: what is in each step that is not empty, by its number.
+    cells: the contents of each step that is not empty, by its number.
     """
 
     is_time: bool
@@ -56,20 +56,20 @@ class Axis(NamedTuple):
     cells: dict[int, Counter[str]]
 
     def x(self, number: float) -> float:
-        """Return where a step of the axis begins, in pixels."""
+        """Return the start of a step of the axis, in pixels."""
         place = max(bisect_right(self.stretches, number, key=lambda one: one.first) - 1, 0)
         stretch = self.stretches[place]
         return stretch.left + (number - stretch.first) * self.width
 
     def pauses(self) -> Iterator[tuple[float, int, int]]:
-        """Yield each pause that is cut out: the pixel in its middle, the steps between which it is."""
+        """Yield each cut-out pause: the pixel in its middle, the step before it and the step after it."""
         for before, after in pairwise(self.stretches):
             end = before.first + before.steps
             yield (before.left + before.steps * self.width + after.left) / 2, end, after.first
 
 
 def make_axis(buckets: Buckets, is_time: bool, left: float, width: float) -> Axis:
-    """Return the axis with the smallest steps for which there is room.
+    """Return the axis with the smallest steps that fit.
 
     buckets: with at least one.
     left, width: of the axis, in pixels.
@@ -88,7 +88,7 @@ def lay_out(
     """Return the axis with steps of this size.
 
     found: the sorted buckets.
-    shortest: the shortest pause that is cut out, in seconds.
+    shortest: the shortest cut-out pause, in seconds.
     left, width: of the axis, in pixels.
     """
     cells: dict[int, Counter[str]] = {}
@@ -109,7 +109,7 @@ def find_stretches(numbers: list[int], pause: float) -> list[Stretch]:
     """Return the stretches between long pauses.
 
     numbers: of the steps that are not empty, sorted.
-    pause: how many empty steps are cut out.
+    pause: the number of empty steps to cut out.
 
     >>> find_stretches([3, 4, 9], 4)
     [Stretch(first=3, steps=2, left=0), Stretch(first=9, steps=1, left=0)]
@@ -128,7 +128,7 @@ class Tick(NamedTuple):
     """A label of an axis.
 
     x: pixels.
-    date: on a second line, "" if it is the one before it.
+    date: on a second line, "" if it equals the previous one.
     is_left: whether the label is to the left of the tick, because it has no room to the right.
     """
 
@@ -139,17 +139,17 @@ class Tick(NamedTuple):
 
 
 def place_ticks(axis: Axis, right: float, room: float) -> list[Tick]:
-    """Return ticks whose labels do not overlap.
+    """Return ticks with labels that do not overlap.
 
-    They are at round numbers. A stretch without such a tick has one where it begins, if there is room; the last stretch
-    always has one.
+    They are at round numbers. A stretch without such a tick has one at its beginning, if there is room; the last
+    stretch always has one.
 
-    right: where the last label must end, and room: for a label, in pixels.
+    right: the limit for the end of the last label. room: for a label. Both in pixels.
     """
     steps = TIME_STEPS_S if axis.is_time else BYTE_STEPS
     fitting = (one for one in steps if one % axis.step == 0 and one / axis.step * axis.width >= room)
     tick = next(fitting, steps[-1]) // axis.step or 1
-    chosen: dict[int, float] = {}  # where the label of each tick begins
+    chosen: dict[int, float] = {}  # the start of each tick's label
 
     def choose(numbers: Iterable[int]) -> bool:
         before = len(chosen)
@@ -206,7 +206,7 @@ def format_time(seconds: float) -> str:
 
 
 def format_rate(axis: Axis) -> str:
-    """Return the title of the bars: how much of the axis each of them stands for.
+    """Return the title of the bars: the part of the axis for each of them.
 
     >>> format_rate(Axis(True, 60, 4.0, [], {})), format_rate(Axis(True, 1800, 4.0, [], {}))
     ('Bytes per minute', 'Bytes per 30 min')
@@ -220,7 +220,7 @@ def format_rate(axis: Axis) -> str:
 
 
 def format_step(axis: Axis) -> str:
-    """Return how long a step of an axis is.
+    """Return the size of a step of an axis in words.
 
     >>> format_step(Axis(True, 1800, 4.0, [], {}))
     '30 min'

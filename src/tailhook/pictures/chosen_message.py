@@ -1,4 +1,4 @@
-"""The message of a transcript that is explained: the newest one, one by its number, or one by its offset."""
+"""The message to explain: the newest one of a transcript, one by its number, or one by its offset."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,15 +11,15 @@ from tailhook.transcripts.transcript import Transcript, is_own_text
 
 
 class MessageNotFoundError(TailhookError, ValueError):
-    """A transcript does not have the message that was asked for."""
+    """A transcript does not have the requested message."""
 
 
 class ChosenMessage(NamedTuple):
     """A message, or one record of it.
 
-    title: which one it is, such as "Message 3".
-    offset: of its first record.  records: how many it has.
-    tools, results: the names of the tools that it uses, and how many results of tools it has.
+    title: words for it, such as "Message 3".
+    offset: of its first record.  records: their number.
+    tools, results: the names of its tools, and the number of its tools' results.
     excluded: why its words do not count, "" if they do.
     """
 
@@ -50,7 +50,7 @@ def newest_message(transcript: Transcript) -> ChosenMessage:
 def numbered_message(transcript: Transcript, number: int) -> ChosenMessage:
     """Return a whole message. Reads the transcript up to it. Raises MessageNotFoundError.
 
-    number: from 1, in the order of their first records; tools' results and what the host wrote are messages too.
+    number: from 1, in the order of first records. Tools' results and the host's texts are messages, too.
     """
     count = 0
     for message in islice(transcript.messages(), number):
@@ -72,7 +72,7 @@ def record_message(transcript: Transcript, offset: int) -> ChosenMessage:
 
 
 def describe_records(title: str, text: str, records: Sequence[Record]) -> ChosenMessage:
-    """Return what is shown of a message.  text: of its records."""
+    """Return a message for display.  text: of its records."""
     first = next((record for record in records if record.text.strip()), records[0])
     return ChosenMessage(
         title,
@@ -102,7 +102,7 @@ def find_exclusion(record: Record) -> str:
 
 
 def name_author(chosen: ChosenMessage) -> str:
-    """Return whose words a message has."""
+    """Return words for the author of a message."""
     if chosen.excluded:
         return chosen.excluded
     if chosen.role == "assistant":
@@ -111,7 +111,7 @@ def name_author(chosen: ChosenMessage) -> str:
 
 
 def describe_content(chosen: ChosenMessage) -> str:
-    """Return what a message without text has instead."""
+    """Return the contents of a message without text."""
     parts = []
     if chosen.tools:
         parts.append(f"it uses {join_names(chosen.tools)}")
@@ -121,7 +121,7 @@ def describe_content(chosen: ChosenMessage) -> str:
 
 
 def join_names(names: list[str], max_names: int = 6) -> str:
-    """Return names, each once, with how often it stands there.
+    """Return names, each once, with its count.
 
     >>> join_names(["Bash", "Read", "Bash"])
     'Bash (2), Read'
@@ -142,7 +142,7 @@ def count_of(count: int, noun: str) -> str:
 
 
 def list_facts(chosen: ChosenMessage, host: str) -> list[str]:
-    """Return what is known about a message, beside its text."""
+    """Return the facts about a message, beside its text."""
     facts = [name_author(chosen)]
     if chosen.model:
         facts.append(chosen.model)

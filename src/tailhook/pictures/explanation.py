@@ -1,4 +1,4 @@
-"""What the tokenizer sees in a message: its code, its signals and keywords, and why each of them counts or not.
+"""A message in the eyes of the tokenizer: its code, its signals and keywords, and why each of them counts or not.
 
 Pure: a text in, marks out. `tailhook.pictures.keyword_marks` has the rules of the memory machine.
 """
@@ -25,7 +25,7 @@ class TextMark(NamedTuple):
 
     start, end: characters of the text, the end exclusive.
     kind: "signal", "keyword", "booster" or "negation".
-    name: what it is: the signal's word, or the names of categories.
+    name: the signal's word, or the names of categories.
     why: why it counts or not, as the rest of a sentence.
     """
 
@@ -42,7 +42,7 @@ class Explanation(NamedTuple):
 
     marks: sorted by place.
     ends: the signal that decides, and the modes of the loops that it would end; None if no signal counts.
-    shares: what the text adds to the sums of the memory machine's categories.
+    shares: the text's shares of the sums of the memory machine's categories.
     """
 
     text: str
@@ -53,9 +53,9 @@ class Explanation(NamedTuple):
 
 
 def explain_text(text: str, role: str | None, excluded: str = "", tuned: bool = False) -> Explanation:
-    """Return what the tokenizer sees in a message's text.
+    """Return a message's text with everything that the tokenizer finds in it.
 
-    role: whose message it is; only the assistant's signals count.
+    role: of the message; only the assistant's signals count.
     excluded: why nothing in this message counts, such as "a sub-agent wrote it"; "" if it does.
     tuned: use the memory machine's second profile.
     """
@@ -75,7 +75,7 @@ def explain_text(text: str, role: str | None, excluded: str = "", tuned: bool = 
 
 @cache
 def signal_set(own_line: bool) -> PatternSet:
-    """Return the set of the idle machine's signals, wherever they are, or alone on their lines only."""
+    """Return the set of the idle machine's signals: in any place, or only alone on their lines."""
     texts = {text for signals in idle.SIGNALS.values() for text in signals}
     return PatternSet(sorted(texts), own_line=own_line, outside_code=False)
 

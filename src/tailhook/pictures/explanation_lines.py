@@ -10,16 +10,16 @@ from tailhook.machines import memory
 from tailhook.pictures.explanation import Explanation, TextMark
 from tailhook.pictures.keyword_marks import span_at, span_end
 
-MAX_EXPLAINED_CHARS = 1 << 20  # of a text; whole lines of it, and at most so much of one line
+MAX_EXPLAINED_CHARS = 1 << 20  # of a text, in whole lines; also the limit of one line
 MAX_NOTES = 2000
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-ORDER = ("signal", "keyword", "booster", "negation")  # which of two marks in one place is shown
+ORDER = ("signal", "keyword", "booster", "negation")  # the first kind wins if two marks share a place
 
 
 class TextRun(NamedTuple):
-    """A part of a line that has one look.
+    """A part of a line with one look.
 
-    mark: the mark that it belongs to, or None.
+    mark: its mark, or None.
     """
 
     start: int
@@ -33,7 +33,7 @@ class ShownLine(NamedTuple):
 
     number: from 1.
     is_code: whether it is all code, or empty and inside of code.
-    marks: those that begin in it.
+    marks: the ones that begin in it.
     """
 
     number: int
@@ -45,7 +45,7 @@ class ShownLine(NamedTuple):
 
 
 def cut_lines(explanation: Explanation) -> Iterator[ShownLine]:
-    """Yield the lines of a text, as far as they are shown. LF, CRLF and CR end one."""
+    """Yield the shown lines of a text. LF, CRLF and CR end a line."""
     notes = 0
     for number, found in enumerate(LINE.finditer(explanation.text, 0, MAX_EXPLAINED_CHARS), 1):
         start = found.start()
@@ -60,7 +60,7 @@ def cut_lines(explanation: Explanation) -> Iterator[ShownLine]:
 
 
 def hidden_part(explanation: Explanation) -> str:
-    """Return what is not shown of a text and its marks, "" if all of it is shown."""
+    """Return words about the hidden rest of a text and its marks, "" if nothing is hidden."""
     parts = []
     if len(explanation.text) > MAX_EXPLAINED_CHARS:
         parts.append(f"{len(explanation.text) - MAX_EXPLAINED_CHARS:,} more characters")
@@ -98,7 +98,7 @@ def cut_runs(explanation: Explanation, marks: list[TextMark], start: int, end: i
 
 
 def mark_start(mark: TextMark) -> int:
-    """Return where a mark begins."""
+    """Return the start of a mark."""
     return mark.start
 
 
@@ -114,9 +114,9 @@ def format_note(mark: TextMark) -> str:
 
 
 def sum_up(explanation: Explanation, role: str | None, excluded: str) -> list[str]:
-    """Return what the marks come to, as lines for a person.
+    """Return the result of the marks, as lines for a person.
 
-    role: whose message it is.
+    role: of the message.
     excluded: why the message's words do not count, "" if they do.
     """
     signals = [mark for mark in explanation.marks if mark.kind == "signal"]

@@ -70,7 +70,7 @@ a ✓; one that does not count has a dashed line and a ✗.</p>
 def draw_line(text: str, line: ShownLine, numbers: "count[int]") -> str:
     """Return one line of the text with its notes.
 
-    numbers: those that the next marks get.
+    numbers: for the next marks.
     """
     named = {mark: next(numbers) for mark in line.marks}
     words = "".join(draw_run(text, run, named) for run in line.runs)

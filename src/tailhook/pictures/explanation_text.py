@@ -13,7 +13,7 @@ from tailhook.pictures.explanation_lines import ShownLine, TextRun, cut_lines, f
 from tailhook.pictures.terminal import count_cells
 
 MIN_WIDTH, MAX_WIDTH = 40, 160  # columns
-MIN_NOTE_COLUMNS = 28  # behind a mark; with less room, its note begins on a row of its own
+MIN_NOTE_COLUMNS = 28  # behind a mark; with less room, the note begins on a new row
 TAB = "    "
 PROSE_BAR, CODE_BAR = "│", "┊"
 CARETS = {"signal": "^", "keyword": "~", "booster": "-", "negation": "-"}
@@ -22,9 +22,9 @@ Paint = Callable[[str, str], str]  # returns words in a style: "code", "counts",
 
 
 class Letter(NamedTuple):
-    """A character as the terminal gets it.
+    """A character in its form for the terminal.
 
-    place: in the text.  words: what is printed for it.  columns: how wide that is.
+    place: in the text.  words: the printed text. columns: its width.
     """
 
     place: int
@@ -62,7 +62,7 @@ def draw_explanation(explanation: Explanation, width: int, paint: Paint) -> Iter
 
 
 def spell_letters(text: str, line: ShownLine) -> list[Letter]:
-    """Return the characters of a line as they are printed."""
+    """Return the characters of a line in their printed form."""
     letters = []
     for place in range(line.start, line.end):
         letter = text[place]
@@ -107,7 +107,7 @@ def paint_row(row: list[Letter], line: ShownLine, paint: Paint) -> str:
 
 
 def run_end(run: TextRun) -> int:
-    """Return where a run ends."""
+    """Return the end of a run."""
     return run.end
 
 

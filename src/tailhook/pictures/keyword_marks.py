@@ -1,7 +1,7 @@
 """The memory machine's keywords in one message, with the reason why each counts or not.
 
-`score_lines` of the core returns which lines count, without their places. These are its rules again, for one message,
-with places and reasons; the tests compare both.  (docs/machines/memory.md)
+`score_lines` of the core returns the counting lines, without their places. This module repeats its rules for one
+message, with places and reasons; the tests compare both.  (docs/machines/memory.md)
 """
 
 import re
@@ -37,7 +37,7 @@ class KeywordMark(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """A keyword in the prose: bytes, the end exclusive; the number as `tailhook.machines.keywords.tables` has it."""
+    """A keyword in the prose: bytes, the end exclusive; the number of `tailhook.machines.keywords.tables`."""
 
     start: int
     end: int
@@ -47,14 +47,14 @@ class Hit(NamedTuple):
 class Prose(NamedTuple):
     """A text without its code.
 
-    origins: pairs (offset in the prose, offset in the text), sorted: the bytes from there on are the text's.
+    origins: pairs (offset in the prose, offset in the text), sorted: from there on, the bytes are the text's.
     """
 
     data: bytes
     origins: list[tuple[int, int]]
 
     def place(self, hit: Hit) -> tuple[int, int]:
-        """Return where in the text a hit is."""
+        """Return the place of a hit in the text."""
         return self.offset(hit.start), self.offset(hit.end - 1) + 1
 
     def offset(self, offset: int) -> int:
@@ -64,9 +64,9 @@ class Prose(NamedTuple):
 
 
 def cut_code(text: bytes, code: list[Span]) -> Prose:
-    r"""Return a text without its code, as the memory machine reads it.
+    r"""Return a text without its code, in the memory machine's form.
 
-    Code that fills its lines is left out with them. Other code becomes a space, and a line of nothing else is left out.
+    Code that fills its lines is left out with them. Other code becomes a space. A line of only such code is left out.
 
     code: its spans, in bytes.
 
@@ -104,10 +104,10 @@ def cut_code(text: bytes, code: list[Span]) -> Prose:
 
 
 def mark_keywords(text: str, code: list[Span], tuned: bool) -> tuple[list[KeywordMark], dict[str, float]]:
-    """Return the keywords in a text, and what it adds to the sum of each category, without those that get nothing.
+    """Return the keywords in a text, and its share of each category's sum. Categories without a share are left out.
 
-    Only the beginning of a long text is scored, as the machine does (MAX_TEXT_BYTES).
-    Boosters and negations in code are left out, and so are negations that take nothing back.
+    Only the beginning of a long text is scored, as in the machine (MAX_TEXT_BYTES). Boosters and negations in code are
+    left out, and so are negations without effect.
 
     code: its spans, in characters.
     """
@@ -146,12 +146,12 @@ def span_end(span: Span) -> int:
 
 
 def category_of(number: int) -> str:
-    """Return the category that a keyword's number stands for."""
+    """Return the category of a keyword's number."""
     return memory.CATEGORIES[number // 2]
 
 
 def broken_mark(prose: Prose, hit: Hit) -> KeywordMark | None:
-    """Return the mark of a keyword that goes over a line end, or None for a booster or a negation."""
+    """Return the mark of a keyword over a line end, or None for a booster or a negation."""
     if hit.number == memory.NEGATION or hit.number % 2:
         return None
     category = (category_of(hit.number),)
@@ -159,7 +159,7 @@ def broken_mark(prose: Prose, hit: Hit) -> KeywordMark | None:
 
 
 def count_characters(data: bytes, marks: list[KeywordMark]) -> list[KeywordMark]:
-    """Return marks with places in characters for marks with places in bytes of UTF-8."""
+    """Return marks with places in characters. marks: with places in bytes of UTF-8."""
     places = sorted({place for mark in marks for place in (mark.start, mark.end)})
     characters, at, count = {}, 0, 0
     for place in places:
@@ -181,10 +181,10 @@ def merge_marks(marks: list[KeywordMark]) -> list[KeywordMark]:
 
 
 class LineScorer:
-    """Scores the lines of one message, as `score_lines` does.
+    """Scores the lines of one message, like `score_lines`.
 
     marks: the keywords with their reasons, places in bytes of the text.
-    shares: what is added to the sum of each category.
+    shares: of the sum of each category.
     """
 
     def __init__(self, prose: Prose, lines: dict[int, list[Hit]], tuned: bool) -> None:
@@ -237,7 +237,7 @@ class LineScorer:
         self.add(hit, "keyword", (category,), counts, why)
 
     def weigh(self, category: str, number: int) -> tuple[bool, str]:
-        """Return whether a line counts once more for a category, and why; add its share to the sum."""
+        """Return whether a line still counts for a category, and why; add its share to the sum."""
         booster = self.booster_near(number, 2 * memory.CATEGORIES.index(category) + 1)
         if booster is not None and self.boosted[category] < memory.MAX_BOOSTED:
             self.boosted[category] += 1
@@ -281,7 +281,7 @@ class LineScorer:
 
 
 def read_line(hits: list[Hit], tuned: bool) -> list[tuple[Hit, str, Hit | None]]:
-    """Return the keywords of a line with their states, and the negation that takes one back.
+    """Return the keywords of a line with their states, and the negation that cancels one.
 
     The first table has no negations; of each category, a line counts once.
 

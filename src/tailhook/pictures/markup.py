@@ -86,8 +86,8 @@ def colour_style(selector: str) -> str:
 def plain_style(style: str) -> str:
     """Return CSS with colours in place of their variables, for light and for dark screens.
 
-    Many programs that draw SVG know no variables: they would draw everything black. Those that know no media queries
-    draw it for a light screen.
+    Many programs that draw SVG do not support variables: they would draw everything black. Programs without media
+    queries draw it for a light screen.
     """
     variable = re.compile(r"var\(--([a-z-]+)\)")
     light = variable.sub(lambda found: LIGHT_COLOURS[found[1]], style)

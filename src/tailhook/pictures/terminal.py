@@ -1,10 +1,10 @@
-"""How wide a text is on a terminal."""
+"""The width of a text on a terminal."""
 
 import unicodedata
 
 
 def count_cells(text: str) -> int:
-    r"""Return how many cells of a terminal a text takes: two for a wide character, none for one that joins another.
+    r"""Return the number of terminal cells for a text: two for a wide character, 0 for one that joins another.
 
     >>> count_cells("tests"), count_cells("テスト"), count_cells("e\u0301")
     (5, 6, 1)
@@ -13,7 +13,7 @@ def count_cells(text: str) -> int:
 
 
 def letter_cells(letter: str) -> int:
-    """Return how many cells a character takes.
+    """Return the number of cells for a character.
 
     Unicode 15, UAX #11 (East Asian Width); marks (Mn, Me) and format characters (Cf) take none.
     """

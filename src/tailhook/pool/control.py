@@ -1,4 +1,4 @@
-"""The running pool of an installation, as other programs see it."""
+"""The running pool of an installation, seen from other programs."""
 
 import math
 import os
@@ -33,14 +33,14 @@ from tailhook.stores.atomic import read_file
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
 KILL_TIMEOUT_S = 5.0
 STOP_POLL_INTERVAL_S = 0.005
-READY_TIMEOUT_S = 0.2  # in which a worker that waits sends its first message
+READY_TIMEOUT_S = 0.2  # for the first message of a waiting worker
 
 
 class RunningPool(NamedTuple):
-    """A pool that listens.
+    """A listening pool.
 
-    is_own: whether it answers hooks that this process starts, as far as is known while all its workers are busy.
-    has_own_socket: whether its socket is the one that such hooks look for; no other pool can then answer them.
+    is_own: whether it answers hooks of this process; while all its workers are busy, this is a guess.
+    has_own_socket: whether such hooks look for its socket: then no other pool can answer them.
     pid: the parent's; 0 if it runs in another process namespace, such as a container.
     workers: the workers' process ids; None if the system does not show them.
     memory: bytes of the parent and its workers together, with shared pages counted once (PSS); None if unknown.
@@ -55,12 +55,12 @@ class RunningPool(NamedTuple):
 
     @property
     def pids(self) -> list[int]:
-        """The processes that are known here: the parent and its workers."""
+        """The known processes: the parent and its workers."""
         return [self.pid, *(self.workers or ())] if self.pid > 0 else []
 
     @property
     def place(self) -> str:
-        """Where it runs: its process, if that is known here."""
+        """The place where it runs: its process, if that is known here."""
         return f"process {self.pid}" if self.pid > 0 else "in another process namespace"
 
 
@@ -72,7 +72,7 @@ def read_installation(folder: str) -> list[str]:
 
     folder: the client's.
 
-    Raises OSError, also if the client would not accept the file (split_installation in ext/client/installation.h).
+    Raises OSError, also if the client would refuse the file (split_installation in ext/client/installation.h).
     """
     path = f"{folder}/{INSTALLATION_FILE}"
     *fields, rest = read_file(path).decode("utf-8", "surrogateescape").split("\0")
@@ -85,7 +85,7 @@ def read_installation(folder: str) -> list[str]:
 def read_sockets_prefix(folder: str) -> str:
     """Return the prefix of the paths of an installation's sockets, "" if its file names none.
 
-    It is the second field in the files of all versions, so that this one can end the pools of others.
+    It is the second field in all versions' files, so that each version can end the pools of others.
 
     folder: the client's.
     """
@@ -97,7 +97,7 @@ def read_sockets_prefix(folder: str) -> str:
 
 
 def find_pool(folder: str) -> RunningPool | None:
-    """Return the pool that a client finds if this process starts it, None if none runs.
+    """Return the pool that this process's clients find, None if none runs.
 
     folder: the client's.
     """
@@ -117,7 +117,7 @@ def find_pools(folder: str) -> list[RunningPool]:
 
 
 def own_socket(prefix: str) -> str:
-    """Return the socket of the pool that answers hooks which this process starts.
+    """Return the socket of the pool for this process's hooks.
 
     prefix: of the paths of the installation's sockets.
     """
@@ -140,7 +140,7 @@ def running_pool(path: str, has_own_socket: bool) -> RunningPool | None:
 
 
 def answers_this_process(connection: socket.socket) -> bool:
-    """Return whether the worker behind a connection answers this process's hooks; true if none is free to answer."""
+    """Return whether the worker behind a connection answers this process's hooks; True if no worker is free."""
     connection.settimeout(READY_TIMEOUT_S)
     wanted = ready_message()
     try:
@@ -178,14 +178,14 @@ def memory_of(pids: list[int]) -> int | None:
 
 
 def stop_pools(folder: str) -> list[RunningPool]:
-    """End the pools of an installation and wait until their processes have ended; return what they were.
+    """End the pools of an installation, wait until their processes have ended, and return the pools.
 
-    Processes that do not end within STOP_TIMEOUT_S are killed. A process that listens on a socket and is not a pool is
-    left alone.
+    Processes that do not end within STOP_TIMEOUT_S are killed. If another process than a pool listens on a socket, it
+    is left alone.
 
     folder: the client's.
 
-    Raises OSError, and TimeoutError if one has not ended then.
+    Raises OSError, and TimeoutError if a process has not ended by then.
     """
     found = find_pools(folder)
     known = [pool for pool in found if pool.pid > 0]
@@ -193,7 +193,7 @@ def stop_pools(folder: str) -> list[RunningPool]:
     for pool in ended:
         send_signal(pool.pid, signal.SIGTERM)
         for pid in pool.pids:
-            send_signal(pid, signal.SIGCONT)  # one that was stopped
+            send_signal(pid, signal.SIGCONT)  # a stopped one
     deadline = time.monotonic() + STOP_TIMEOUT_S
     for pool in ended:
         while left := [pid for pid in pool.pids if is_running(pid)]:
@@ -213,9 +213,9 @@ def stop_pools(folder: str) -> list[RunningPool]:
 
 
 def is_pool_of(pid: int, folder: str) -> bool:
-    """Return whether a process runs the pool of an installation, by its argv; true if the system shows none.
+    """Return whether a process runs the pool of an installation, by its argv; True if the system shows no argv.
 
-    A process that is just ending has none. The folder may have been moved since the pool was started.
+    A process that is just ending has no argv. The folder may have been moved since the pool was started.
 
     folder: the client's.
     """
@@ -237,7 +237,7 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process exists, and is not one that has ended and is not yet reaped."""
+    """Return whether a process exists and runs; False if it has ended but is not yet reaped."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -249,7 +249,7 @@ def is_running(pid: int) -> bool:
 
 
 def next_start(folder: str) -> str:
-    """Return when a hook would start a pool, or why it would not, for a person.  folder: the client's."""
+    """Return words for a person: when a hook would start a pool, or why it would not.  folder: the client's."""
     if not may_hooks_start_pool():
         return "hooks start none, as pool.autostart is false"
     if why := start_fault(folder):
@@ -263,7 +263,7 @@ def next_start(folder: str) -> str:
 
 
 def start_fault(folder: str) -> str:
-    """Return why a client cannot start a pool, "" if it can, as far as its files show.  folder: the client's."""
+    """Return why a client cannot start a pool, judged by its files; "" if it can.  folder: the client's."""
     if not os.access(f"{folder}/{CLIENT_FILE}", os.X_OK):
         return f"{folder}/{CLIENT_FILE} cannot be executed"
     if not os.access(folder, os.W_OK):
@@ -277,17 +277,17 @@ def start_fault(folder: str) -> str:
     except OSError as error:
         return describe(error)
     free = room.f_bfree if os.geteuid() == 0 else room.f_bavail
-    is_full = room.f_blocks > 0 and free == 0  # some file systems have no number of blocks
+    is_full = room.f_blocks > 0 and free == 0  # some file systems report no number of blocks
     return f"no space is left for files in {folder}" if is_full else ""
 
 
 def may_hooks_start_pool() -> bool:
-    """Return whether the user lets hooks start a pool."""
+    """Return whether the user allows hooks to start a pool."""
     return read_sections(user_config(), user_bytes)["pool"].get("autostart") is not False
 
 
 def pool_start_failure(folder: str) -> str:
-    """Return why no pool started when a client last tried, or why it left at once; "" if that is not known.
+    """Return why the last start of a pool failed, or why the pool left at once; "" if unknown.
 
     folder: the client's.
     """

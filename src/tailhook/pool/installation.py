@@ -1,8 +1,8 @@
-"""Where the pool of this installation has its files, and the client that hosts run.
+"""The files of this installation's pool, and the client that hosts run.
 
 An installation is one package with one interpreter. The client is copied out of the package into the private state
-folder, with a file beside it that has the paths of the socket and of the cold hook. So it is still there, and can let
-the agent go, when the package's environment has been removed.
+folder. A file beside it has the paths of the socket and of the cold hook. So if the package's environment is removed,
+the client is still there and lets the agent stop.
 """
 
 import posix
@@ -27,11 +27,11 @@ INSTALLATION_FORMAT = "tailhook-hook 1"
 # Beside the client: INSTALLATION_FORMAT, the prefix of the sockets' paths, interpreter, entries of hook and pool.
 INSTALLATION_FILE = "installation"
 INSTALLATION_FIELDS = 5
-POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with what it wrote on stderr
+POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a pool, with its stderr
 POOL_LOCK_FILE = "pool-lock"  # beside the client: locked while a pool writes these files, or while they are removed
-# A pool writes this line into POOL_START_FILE when it has started; the file then holds no reason for a failed start.
+# After its start, a pool writes this line into POOL_START_FILE, in place of a reason for a failed start.
 START_NOTE = "started"
-LEAVE_NOTE = "so the pool leaves"  # ends the line that a pool writes there if its workers fail
+LEAVE_NOTE = "so the pool leaves"  # the end of a pool's line there if its workers fail
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder
 MAX_SOCKET_BYTES = 103 if sys.platform == "darwin" else 107  # of sun_path, without its NUL
@@ -45,12 +45,12 @@ POOL_ENTRY = f"{PACKAGE}/pool/entry.py"
 
 
 def built_client() -> str:
-    """Return the path of the client in the package; a package without a platform has none."""
+    """Return the path of the client in the package. A pure Python package has none."""
     return f"{PACKAGE}/pool/{CLIENT_FILE}"
 
 
 def client_folder(interpreter: str) -> str:
-    """Return the folder of this installation's client, whether it exists or not. Raises OSError.
+    """Return the folder of this installation's client. It may not exist. Raises OSError.
 
     interpreter: the real one's path.
     """
@@ -75,7 +75,7 @@ def real_interpreter() -> str:
 
 
 def build_id() -> str:
-    """Return what differs between two builds of the core."""
+    """Return a hash of the core's file: it differs between two builds."""
     return f"{fingerprint(read_file(str(_core.__file__), max_bytes=MAX_CORE_BYTES, flags=posix.O_CLOEXEC)):016x}"
 
 
@@ -84,7 +84,7 @@ def socket_prefix(interpreter: str, state: str, known: str) -> str:
 
     Makes their folder if it is missing; only this user can use it.
 
-    state: the private state folder that the client is in.
+    state: the private state folder with the client.
     known: the prefix so far, or "". If its folder can be used, it stays: otherwise callers with different values of
     XDG_RUNTIME_DIR would end each other's pools.
 
@@ -98,7 +98,7 @@ def socket_prefix(interpreter: str, state: str, known: str) -> str:
     prefix = f"{folder}/{digest}"
     if len(socket_of(prefix, 0).encode("utf-8", "surrogateescape")) > MAX_SOCKET_BYTES:
         raise OSError(f"{prefix}: too long for the name of a socket. Set XDG_RUNTIME_DIR to a folder with a short path")
-    check_folder(folder)  # before one is made in a folder of another user
+    check_folder(folder)  # checked before a socket is made in another user's folder
     make_folders(folder)
     if fault := folder_fault_of(folder):
         raise OSError(fault)
@@ -118,7 +118,7 @@ def folder_fault_of(folder: str) -> str:
 
 
 def ready_message() -> bytes:
-    """Return what a worker first sends to the callers that it answers, those like this process (docs/pool.md)."""
+    """Return a worker's first message to callers like this process (docs/pool.md)."""
     return READY_LAYOUT.pack(READY_MAGIC, caller_identity())
 
 
@@ -132,7 +132,7 @@ def socket_of(prefix: str, kind: int) -> str:
 
 
 def sockets_of(prefix: str) -> list[str]:
-    """Return the sockets of an installation that exist, of all kinds of callers."""
+    """Return an installation's existing sockets, for all kinds of callers."""
     folder, _, start = prefix.rpartition("/")
     try:
         return [f"{folder}/{found}" for found in sorted(posix.listdir(folder)) if found.startswith(f"{start}.")]
@@ -141,14 +141,14 @@ def sockets_of(prefix: str) -> list[str]:
 
 
 def remove_dead_sockets(prefix: str) -> None:
-    """Remove the sockets of an installation on which no process listens: of pools that were killed. Raises OSError."""
+    """Remove an installation's sockets without a listener: a killed pool leaves them. Raises OSError."""
     for path in sockets_of(prefix):
         if not is_served(path):
             remove_file(path)
 
 
 def remove_sockets_folder(folder: str) -> None:
-    """Remove a folder of sockets that is empty, and the one above it, which stays if the daemon's socket is in it."""
+    """Remove a folder of sockets if it is empty, and its parent too, unless the daemon's socket is in that."""
     try:
         posix.rmdir(folder)
         posix.rmdir(folder.rpartition("/")[0])
@@ -181,7 +181,7 @@ def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = 
 
     interpreter: the real one's path.
     folder: the client's; "" for that of this installation.
-    keeps_socket: whether the sockets stay where they are if they can.
+    keeps_socket: whether the sockets stay in their old place if possible.
 
     Raises FileNotFoundError if the package has no client, and OSError.
     """
@@ -208,7 +208,7 @@ def write_installation(interpreter: str, folder: str = "", keeps_socket: bool = 
 
 
 def lock_installation(folder: str, seconds: float) -> int:
-    """Lock the installation: no pool starts and the client is not removed.
+    """Lock the installation: no pool starts, and the client is not removed.
 
     Returns a descriptor that holds the lock. Close it to unlock.
 

@@ -1,4 +1,4 @@
-"""The files that a pool was loaded from, and whether they are still the same."""
+"""The files that a pool has loaded, and whether they are unchanged."""
 
 import posix
 import select
@@ -13,7 +13,7 @@ class LoadedFiles:
     """The package's modules that a pool may load, and its core.
 
     package: its folder.
-    files: what was found at each path of these files, and of the package, before one of them was loaded.
+    files: the status of these files and of the package, from before the first of them was loaded.
     more_folders: folders to watch beside those of the files.
     """
 
@@ -28,11 +28,11 @@ class LoadedFiles:
             self.polling.register(self.watch, select.POLLIN)
 
     def may_have_changed(self) -> bool:
-        """Return whether something has changed in a folder, or the system cannot find out."""
+        """Return whether something has changed in a folder; True if the system cannot find out."""
         return self.watch < 0 or bool(self.polling.poll(0))
 
     def have_moved(self) -> bool:
-        """Return whether another folder has the package's path, because one above it was renamed or a link was changed.
+        """Return whether another folder has the package's path: a folder above was renamed, or a link was changed.
 
         No watch notices that.
         """
@@ -46,7 +46,7 @@ class LoadedFiles:
         return any(stamp(path) != known for path, known in self.stamps.items())
 
     def read_events(self) -> None:
-        """Forget the changes that were noticed so far: they were not of these files."""
+        """Forget the changes noticed so far: they were of other files."""
         try:
             while self.watch >= 0 and posix.read(self.watch, EVENT_BYTES):
                 pass
@@ -55,12 +55,12 @@ class LoadedFiles:
 
 
 def place_of(facts: posix.stat_result) -> "tuple[int, int]":
-    """Return the device and the inode: another folder has others."""
+    """Return the device and the inode: they differ between folders."""
     return facts.st_dev, facts.st_ino
 
 
 def stamp(path: str) -> "tuple[int, int, int] | None":
-    """Return what changes whenever a file is written or replaced, None if it is missing."""
+    """Return facts of a file that change whenever it is written or replaced, None if it is missing."""
     try:
         return stamp_of(posix.stat(path))
     except OSError:

@@ -1,4 +1,4 @@
-"""Programs that do nothing, beside which hooks are measured."""
+"""Programs that do nothing: hooks are measured beside them."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ USUAL_FOLDERS = "/bin:/usr/bin"  # some systems have `true` in neither
 
 
 def bare_argv() -> list[str]:
-    """Return the argv of bare Python, which does nothing."""
+    """Return the argv of bare Python, a program that does nothing."""
     return [real_interpreter(), "-I", "-S", "-c", "pass"]
 
 

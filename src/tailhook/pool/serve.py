@@ -1,6 +1,6 @@
 """The parent of the pool: it listens, forks the workers, and notices when it is time to leave.
 
-It runs no request, starts no thread and takes no lock once it listens, so that a fork copies nothing that is in use.
+Once it listens, it runs no request, starts no thread and takes no lock. So a fork copies nothing in use.
 """
 
 import gc
@@ -39,18 +39,18 @@ from tailhook.stores.atomic import make_folders, read_file, remove_file
 
 IDLE_EXIT_S = 1800.0
 CHECK_INTERVAL_S = 60.0  # between two looks at the files, if the system cannot watch them
-WORKER_END_TIMEOUT_S = 10.0  # in which workers end their requests if a signal asks the pool to leave
+WORKER_END_TIMEOUT_S = 10.0  # for the workers to end their requests if a signal asks the pool to leave
 START_TIMEOUT_S = 2.0  # how long another start may take
 BACKLOG = 128  # connections that wait for a worker
-MIN_WORKERS = 4  # that there may be at once; with more processors, twice as many as there are
-MAX_POOLS = 4  # of one installation; if more kinds of callers have one, the oldest leaves
-SURPLUS_EXIT_S = 60.0  # how long it must have been quiet for that
+MIN_WORKERS = 4  # at once; with more processors, twice their number
+MAX_POOLS = 4  # of one installation; with more, the oldest leaves
+SURPLUS_EXIT_S = 60.0  # its quiet time before that
 MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
-ATTEMPT = b"\n"  # what a client writes into POOL_START_FILE; an empty file would be no attempt
-ROOMS = ("stores", "machines", "hook", "hosts")  # the folders of what a hook may load
-PROCESSORS = range(1 << 10)  # those that there can be; the system takes the ones that it allows
-NOT_LOADED = ("entry", "protocols")  # the hook's own entry; what only type checkers read
+ATTEMPT = b"\n"  # a client writes this into POOL_START_FILE; an empty file would not count as an attempt
+ROOMS = ("stores", "machines", "hook", "hosts")  # the folders of the modules that a hook may load
+PROCESSORS = range(1 << 10)  # all possible ones; the system takes those that it allows
+NOT_LOADED = ("entry", "protocols")  # the hook's own entry; a module for type checkers only
 
 
 def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
@@ -76,7 +76,7 @@ def main(argv: list[str], files: dict[str, posix.stat_result]) -> int:
 
 
 def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
-    """Return the pool that a person asked for; it listens. Raises OSError.
+    """Return a person's pool; it listens. Raises OSError.
 
     folder: the client's.
     files: as for `LoadedFiles`.
@@ -96,9 +96,9 @@ def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
 
 
 def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | None":
-    """Return the pool that a hook started; it listens. Returns None if it is not needed. Raises OSError.
+    """Return a hook's pool; it listens. Returns None if it is not needed. Raises OSError.
 
-    Without the client it makes no file: that was removed meanwhile.
+    Without the client it makes no file: an uninstall has removed the client meanwhile.
 
     folder: the client's.
     files: as for `LoadedFiles`.
@@ -123,21 +123,21 @@ def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | 
 
 
 def note_start() -> None:
-    """Let POOL_START_FILE have no reason for a failed start, since this one has not failed: stderr is that file."""
+    """Note in POOL_START_FILE that this start has not failed: stderr is that file."""
     with suppress(OSError):
         posix.ftruncate(2, len(ATTEMPT))
         posix.write(2, f"{START_NOTE}\n".encode())
 
 
 def use_all_processors() -> None:
-    """Run on all processors that the system allows, also if the hook that started this may not (taskset(1))."""
+    """Run on all processors that the system allows, even if the starting hook may not (taskset(1))."""
     if sys.platform == "linux":
         with suppress(OSError):
             posix.sched_setaffinity(0, posix.sched_getaffinity(0).union(PROCESSORS))
 
 
 def open_standard_streams() -> None:
-    """Open /dev/null in place of each standard stream that is closed: else the listener would take its number.
+    """Open /dev/null in place of each closed standard stream: otherwise the listener would take its number.
 
     Raises OSError.
     """
@@ -145,12 +145,12 @@ def open_standard_streams() -> None:
         try:
             posix.fstat(fd)
         except OSError:
-            posix.open("/dev/null", posix.O_RDWR)  # takes the lowest free number, which is this one
+            posix.open("/dev/null", posix.O_RDWR)  # takes the lowest free number: this one
             posix.set_inheritable(fd, True)
 
 
 def close_descriptors() -> None:
-    """Close what the process that started this one had open: locks, and pipes whose readers wait for their end.
+    """Close the descriptors of the starting process: locks, and pipes whose readers wait for their end.
 
     Raises OSError if the system does not list them.
     """
@@ -160,7 +160,7 @@ def close_descriptors() -> None:
         raise OSError(f"there is no {OPEN_FILES}, so no pool starts from here") from None
     for name in names:
         if int(name) > 2:
-            with suppress(OSError):  # that of the listing
+            with suppress(OSError):  # the listing's own
                 posix.close(int(name))
 
 
@@ -176,7 +176,7 @@ def load_hook_modules() -> None:
 
 
 def is_file(path: str) -> bool:
-    """Return whether a file is there that no editor has made for itself, such as a link to nowhere."""
+    """Return whether a path is a file of the package; False for an editor's own, such as a dangling link."""
     try:
         return bool(posix.stat(path)) and not path.rpartition("/")[2].startswith(".")
     except OSError:
@@ -208,16 +208,16 @@ class Pool:
             raise OSError(f"{PACKAGE} is being changed; the next hook starts another pool")
         self.table = WorkerTable(max(MIN_WORKERS, 2 * (posix.cpu_count() or 1)))
         self.workers: dict[int, int] = {}  # process id: number in the table
-        self.answered = 0  # requests, when a worker last ended
-        self.short_lives = 0  # how many workers have failed since then
+        self.answered = 0  # number of requests when a worker last ended
+        self.short_lives = 0  # number of failed workers since then
         self.has_failed = False  # it leaves because too many have
-        self.has_later = False  # enough later pools of this installation ran when that was last looked at
-        self.ends_by: float | None = None  # when to leave at the latest (monotonic), once a signal has asked for it
+        self.has_later = False  # whether enough later pools of this installation ran at the last look
+        self.ends_by: float | None = None  # latest time to leave (monotonic), after a signal
 
     def listen(self) -> bool:
         """Bind the socket; return False if another pool listens on it. Raises OSError.
 
-        A signal that ends the pool waits from here on until the socket can be removed.
+        From here on, a signal that ends the pool waits until the socket can be removed.
         """
         if is_served(self.path):
             return False
@@ -263,19 +263,19 @@ class Pool:
         self.leave()
 
     def wait_s(self) -> float:
-        """Return how many seconds may pass until the next look: until the pool has been quiet for long enough."""
+        """Return the seconds until the next look: until the pool has been quiet for long enough."""
         exit_s = SURPLUS_EXIT_S if self.has_later else IDLE_EXIT_S
         left = max(0.0, exit_s - self.quiet_s()) + 0.001
         return left if self.loaded_files.watch >= 0 else min(left, CHECK_INTERVAL_S)
 
     def quiet_s(self) -> float:
-        """Return for how many seconds no request has ended."""
+        """Return the seconds since the end of the last request."""
         last = self.table.last_request_ns()
         waited = monotonic() - self.started
         return min(waited, (clock_gettime_ns(CLOCK_MONOTONIC) - last) / 1e9) if last else waited
 
     def should_leave(self, has_watched: bool) -> bool:
-        """Return whether the pool is no longer needed, or no longer what its client expects.
+        """Return whether the pool is no longer needed, or no longer matches its client.
 
         has_watched: something has changed in a watched folder.
         """
@@ -292,7 +292,7 @@ class Pool:
         return self.is_surplus()
 
     def has_socket(self) -> bool:
-        """Return whether clients still find this pool's socket and the file that names it."""
+        """Return whether clients still find this pool's socket and the file with its path."""
         try:
             named = read_file(f"{self.folder}/{INSTALLATION_FILE}").split(b"\0")[1]
         except (OSError, IndexError):
@@ -300,7 +300,7 @@ class Pool:
         return named == self.socket_prefix.encode("utf-8", "surrogateescape") and self.owns_socket()
 
     def owns_socket(self) -> bool:
-        """Return whether the socket at its path is this pool's, and not that of a later one."""
+        """Return whether the socket at its path is this pool's own, not a later pool's."""
         try:
             return posix.lstat(self.path).st_ino == self.inode
         except OSError:
@@ -309,7 +309,7 @@ class Pool:
     def is_surplus(self) -> bool:
         """Return whether enough later pools of this installation run, and this one is not in use.
 
-        Callers that have a namespace of their own each time would otherwise leave many.
+        Otherwise callers with a new namespace each time would leave many pools.
         """
         if self.has_later and self.quiet_s() >= SURPLUS_EXIT_S:
             self.has_later = self.count_later() >= MAX_POOLS
@@ -317,14 +317,14 @@ class Pool:
         return False
 
     def count_later(self) -> int:
-        """Return how many later pools of this installation have a socket."""
+        """Return the number of later pools of this installation with a socket."""
         others = (path for path in sockets_of(self.socket_prefix) if path != self.path)
         return sum(started_at(path) > started_at(self.path) for path in others)
 
     # ---- workers ----------------------------------------------------------------
 
     def grow(self) -> None:
-        """Fork one more worker, unless there are as many as there may be."""
+        """Fork one more worker, unless the largest number is reached."""
         states = self.table.states()
         number = next((at for at, state in enumerate(states) if state == FREE and at not in self.workers.values()), -1)
         if number < 0:
@@ -332,7 +332,7 @@ class Pool:
         self.table.set_state(number, IDLE)
         try:
             pid = posix.fork()
-        except OSError as error:  # too many processes: hooks are cold, and one of the next ones starts another pool
+        except OSError as error:  # too many processes: hooks are cold, and one of the next hooks starts another pool
             warn(f"tailhook: pool: {describe(error)}")
             self.table.set_state(number, FREE)
             self.end()
@@ -346,7 +346,7 @@ class Pool:
         Worker(number, self.table, self.listener, *pipes, self.loaded_files, self.folder).run()
 
     def reap(self) -> None:
-        """Take note of the workers that have ended. One that was stopped by a signal is ended."""
+        """Note the workers that have ended. A worker that was stopped by a signal is ended."""
         while self.workers:
             try:
                 pid, status = posix.waitpid(-1, posix.WNOHANG | posix.WUNTRACED)
@@ -390,7 +390,7 @@ class Pool:
 
 
 def started_at(path: str) -> int:
-    """Return when a pool made its socket, in Unix nanoseconds; 0 if that is gone."""
+    """Return when a pool made its socket, in Unix nanoseconds; 0 if the socket is gone."""
     try:
         return posix.lstat(path).st_mtime_ns
     except OSError:
@@ -398,7 +398,7 @@ def started_at(path: str) -> int:
 
 
 def new_pipe() -> tuple[int, int]:
-    """Return the two ends of a pipe that never block; programs that are started do not get them."""
+    """Return the two ends of a non-blocking pipe. Started programs do not inherit them."""
     ends = posix.pipe()  # not inheritable (PEP 446)
     for fd in ends:
         posix.set_blocking(fd, False)

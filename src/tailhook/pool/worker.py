@@ -1,7 +1,7 @@
 """One worker of the pool: it answers hooks, one at a time, in place of the processes that hosts started.
 
 A request brings the descriptors, the arguments and the environment of such a process. The worker takes them over, calls
-the code of the cold hook, and gives them back. Between two requests it keeps nothing of the last one.
+the code of the cold hook, and gives them back. It keeps nothing of a request for the next one.
 """
 
 import fcntl
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FIRST_BYTES = 1 << 15  # read at first; most requests are smaller
-REQUEST_TIMEOUT_S = 1.0  # in which a client sends its request, once the worker is ready
-QUIET_S = 10.0  # after which a worker leaves, unless it is one of the last
-MAX_REQUESTS = 1000  # after which a worker is replaced
+REQUEST_TIMEOUT_S = 1.0  # for a client to send its request, once the worker is ready
+QUIET_S = 10.0  # idle, until a worker leaves unless it is one of the last
+MAX_REQUESTS = 1000  # until a worker is replaced
 MAX_UMASK = 0o777
-MAX_GROWTH = 32 << 20  # bytes of memory by which a worker may have grown
+MAX_GROWTH = 32 << 20  # bytes of memory; a worker that has grown by more is replaced
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024  # of `ru_maxrss`
 OPEN_FILES = "/proc/self/fd" if sys.platform == "linux" else "/dev/fd"
 WAITING_UMASK = 0o077
@@ -51,7 +51,7 @@ REQUEST_LAYOUT = struct.Struct("=QQIIIi")
 
 
 class Request:
-    """What a client sends: see `ext/os/request.h`.
+    """A client's request: see `ext/os/request.h`.
 
     started_ns: when the client started, by CLOCK_MONOTONIC.
     parent: the process that started the client.
@@ -82,7 +82,7 @@ class Worker:
 
     number: its entry in the table.
     listener: the socket on which all workers accept connections.
-    parent_pipe: a pipe whose other end is closed when the parent ends.
+    parent_pipe: a pipe; its other end is closed when the parent ends.
     growth: a descriptor; a byte in it asks the parent for one more worker.
     folder: the client's.
     """
@@ -124,8 +124,8 @@ class Worker:
             posix._exit(code)
 
     def prepare(self) -> None:
-        """Leave behind what belongs to the parent alone."""
-        posix.setsid()  # the parent's terminal must neither end a request (Ctrl-C) nor stop one that reads from it
+        """Close and reset the things that belong only to the parent."""
+        posix.setsid()  # the parent's terminal must not end a request (Ctrl-C) or stop one (reading)
         signal.set_wakeup_fd(-1)
         for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGIO):
             signal.signal(number, signal.SIG_DFL)
@@ -138,7 +138,7 @@ class Worker:
         self.table.set_state(self.number, IDLE)
 
     def wait(self, poll: "Callable[[float | None], list[tuple[int, int]]]") -> bool:
-        """Wait for a connection; return whether to stay. Of workers that have nothing to do, RESIDENT_WORKERS stay."""
+        """Wait for a connection; return whether to stay. RESIDENT_WORKERS idle workers stay."""
         seconds: float | None = QUIET_S
         while True:
             found = poll(seconds)
@@ -171,7 +171,7 @@ class Worker:
             request = self.receive(connection)
             if request:
                 stays = self.answer(connection, request)
-        except OSError:  # the client has left, or is not one
+        except OSError:  # the client has left, or is another program
             pass
         finally:
             connection.close()
@@ -209,7 +209,7 @@ class Worker:
         close_all(request.descriptors)
         posix.umask(request.umask)
         posix.environ = request.environment
-        # If the host ends the client, the connection hangs up, and SIGIO ends this process as it would the cold hook.
+        # If the host ends the client, the connection hangs up, and SIGIO ends this process, like a cold hook.
         flags = fcntl.fcntl(connection.fileno(), fcntl.F_GETFL)
         fcntl.fcntl(connection.fileno(), fcntl.F_SETOWN, posix.getpid())
         fcntl.fcntl(connection.fileno(), fcntl.F_SETFL, flags | fcntl.FASYNC)
@@ -228,7 +228,7 @@ class Worker:
         return failure is None and total % MAX_REQUESTS != 0 and peak_bytes() - self.first_peak < MAX_GROWTH
 
     def is_outdated(self) -> bool:
-        """Return whether the package is no longer the one that this process has loaded."""
+        """Return whether the package has changed since this process loaded it."""
         may_be = self.table.may_be_outdated or self.loaded_files.may_have_changed()
         return self.loaded_files.have_moved() or (may_be and self.loaded_files.have_changed())
 
@@ -245,7 +245,7 @@ class Worker:
 
 
 def reap_children() -> None:
-    """Take note of the programs that hooks have started and that have ended, such as a daemon."""
+    """Reap the ended programs that hooks have started, such as a daemon."""
     with suppress(ChildProcessError):
         while posix.waitpid(-1, posix.WNOHANG)[0]:
             pass
@@ -254,7 +254,7 @@ def reap_children() -> None:
 def new_poll(listener: int, parent_pipe: int) -> "Callable[[float | None], list[tuple[int, int]]]":
     """Return a function that waits up to some seconds for a connection or for the parent's end.
 
-    With epoll a connection wakes one waiting worker and not all (epoll_ctl(2), EPOLLEXCLUSIVE).
+    With epoll a connection wakes only one waiting worker (epoll_ctl(2), EPOLLEXCLUSIVE).
     """
     if sys.platform == "linux":
         waiting = select.epoll(2)
@@ -268,7 +268,7 @@ def new_poll(listener: int, parent_pipe: int) -> "Callable[[float | None], list[
 
 
 def missing_bytes(data: bytes) -> int:
-    """Return how many bytes of a request are missing; of its header, if that is not whole."""
+    """Return the number of missing bytes of a request, or of its header if that is incomplete."""
     size = REQUEST_LAYOUT.size
     if len(data) >= size:
         _, _, strings_size, *_ = REQUEST_LAYOUT.unpack_from(data)
@@ -277,9 +277,9 @@ def missing_bytes(data: bytes) -> int:
 
 
 def receive_in_time(connection: socket.socket, size: int, descriptors: list[int]) -> bytes:
-    """Do as `receive_more`, and if nothing comes in time, keep the client from sending more. Raises OSError.
+    """Do the same as `receive_more`. If nothing comes in time, keep the client from sending more. Raises OSError.
 
-    The client that cannot send its request whole runs the cold hook. What it sent before is still there.
+    A client that cannot send its whole request runs the cold hook. The bytes that it has sent are still there.
     """
     try:
         return receive_more(connection, size, descriptors)
@@ -302,7 +302,7 @@ def receive_more(connection: socket.socket, size: int, descriptors: list[int]) -
 
 
 def parse_request(data: bytes, descriptors: list[int]) -> Request | None:
-    """Return the request in what a client sent; None, with the descriptors closed, if it is not a whole request."""
+    """Return the request in a client's bytes. If it is not whole, close the descriptors and return None."""
     if len(data) < REQUEST_LAYOUT.size:
         close_all(descriptors)
         return None
@@ -356,10 +356,10 @@ def ask_for_growth(growth: int) -> None:
 
 
 def list_open_files() -> set[str]:
-    """Return the numbers of the open descriptors, with that of the listing itself."""
+    """Return the numbers of the open descriptors, including the listing's own."""
     return set(posix.listdir(OPEN_FILES))
 
 
 def peak_bytes() -> int:
-    """Return the most memory that this process has had."""
+    """Return the greatest memory use of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT

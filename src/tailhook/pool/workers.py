@@ -1,19 +1,19 @@
-"""What the pool's processes know of each other: one entry for each worker, in memory that they share.
+"""The pool's shared memory: one entry for each worker.
 
 A worker only writes its own entry, and the last byte belongs to the parent, so no lock is needed.
 """
 
 import mmap
 
-RESIDENT_WORKERS = 2  # that stay: while one answers, the other is ready, and no request waits for a fork
-FREE, IDLE, BUSY = 0, 1, 2  # no worker has the entry; its worker waits for a request; it answers one
-ENTRY_BYTES = 24  # the state (8), when it last ended a request (8, ns), how many it has answered (8)
+RESIDENT_WORKERS = 2  # that stay: while one answers, the other is ready, so no request waits for a fork
+FREE, IDLE, BUSY = 0, 1, 2  # no worker has the entry; its worker waits for a request; its worker answers one
+ENTRY_BYTES = 24  # the state (8), the end of its last request (8, ns), the number of answered requests (8)
 
 
 class WorkerTable:
     """The entries of all workers.
 
-    count: how many workers there may be.
+    count: the largest number of workers.
     """
 
     def __init__(self, count: int) -> None:
@@ -34,7 +34,7 @@ class WorkerTable:
 
     @property
     def may_be_outdated(self) -> bool:
-        """Whether the parent has seen a change in a watched folder and has not checked it yet.
+        """Whether the parent has seen a change in a watched folder, but has not checked it yet.
 
         Until then each worker checks for itself.
         """

@@ -1,8 +1,8 @@
-"""State on disk. Here are the names under which a project has it.
+"""State on disk. This module has the names of a project's files.
 
-The registry of machines names the same files again: it is read by every hook, and this package only if one exists.
+The registry of machines repeats these names: every hook reads it, but loads this package only if a file exists.
 """
 
-STORE_FOLDERS = (".jwz", ".zawinski")  # of a jwz store: the name, and the older one
+STORE_FOLDERS = (".jwz", ".zawinski")  # of a jwz store: the name, and the older name
 FALLBACK_FILE = "idle-loop.local.md"  # in .claude, as the next
 RALPH_FILE = "ralph-loop.local.md"

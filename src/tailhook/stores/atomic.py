@@ -1,4 +1,4 @@
-"""Files that are seen whole or not at all: opening, locking, saving, and the private state folder.
+"""Files that others see whole or not at all: opening, locking, saving; and the private state folder.
 
 Nothing here follows a symbolic link among a project's own files: a clone could point them anywhere.
 """
@@ -12,12 +12,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MAX_READ_FILE_BYTES = 16 << 20  # bytes of a file that is read whole; one that a clone brought may be of any size
+MAX_READ_FILE_BYTES = 16 << 20  # bytes of a file to read whole; a clone may bring files of any size
 TOO_LARGE = 27  # EFBIG
 IS_LINK = 40 if sys.platform == "linux" else 62  # ELOOP: the file is a symbolic link
-READ_BYTES = 1 << 16  # bytes that are read at a time; for more, the buffer would be mapped and unmapped
-LOCK_SECONDS = 2.0  # how long a hook waits for a lock before it lets the agent go
-PRIVATE = 0o700  # the mode of the folders that are made
+READ_BYTES = 1 << 16  # bytes to read at a time; a larger buffer would be mapped and unmapped
+LOCK_SECONDS = 2.0  # for a lock; then the hook lets the agent stop
+PRIVATE = 0o700  # the mode of new folders
 NOT_FOLLOWED = "a symbolic link, which is not followed"
 # No link is followed, and opening a FIFO does not wait for its other end.
 SAFE = posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
@@ -25,7 +25,7 @@ FOLDER = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 
 
 class Lock:
-    """An exclusive `flock` on a file, which is created if it is missing; a context manager.
+    """An exclusive `flock` on a file, as a context manager. Creates the file if it is missing.
 
     path: of the file, below `folder` if that is given.
     folder: a descriptor.
@@ -60,13 +60,13 @@ class Lock:
 # ---- the private state folder ------------------------------------------------
 
 
-checked = ""  # the state folder that this process has found safe
+checked = ""  # the state folder, after this process has found it safe
 
 
 def state_folder() -> str:
     """Return the private folder for run-time files, `$XDG_STATE_HOME/tailhook`; make it, mode 0700, if it is missing.
 
-    Raises what `state_folder_path` raises, and OSError if the folder cannot be made.
+    Raises the errors of `state_folder_path`, and OSError if the folder cannot be made.
     """
     folder = state_folder_path()
     make_folders(folder)
@@ -76,7 +76,7 @@ def state_folder() -> str:
 
 
 def state_folder_path() -> str:
-    """Return where the private state folder is, or would be. If it exists, check it, once in a process.
+    """Return the path of the private state folder. If it exists, check it, once in a process.
 
     Raises OSError if another user could change the folder, or if neither XDG_STATE_HOME nor HOME is an absolute path.
     """
@@ -94,7 +94,7 @@ def state_folder_path() -> str:
 
 
 def forget_folder() -> None:
-    """Check the state folder again when it is next used: the process answers another hook."""
+    """Forget the check of the state folder: the process answers another hook."""
     global checked
     checked = ""
 
@@ -111,7 +111,7 @@ def check_folder(folder: str) -> bool:
 
 
 def make_folders(path: str) -> None:
-    """Make `path` and what is missing of its parents, each mode 0700; what is there, or comes meanwhile, is fine."""
+    """Make `path` and its missing parents, each with mode 0700. Existing folders are fine, even new ones."""
     try:
         make_folder(path)
     except FileNotFoundError:
@@ -120,7 +120,7 @@ def make_folders(path: str) -> None:
 
 
 def make_folder(path: str) -> None:
-    """Make one folder, mode 0700; one that is there already is fine."""
+    """Make one folder, mode 0700. An existing one is fine."""
     try:
         posix.mkdir(path, PRIVATE)
     except FileExistsError:
@@ -130,8 +130,8 @@ def make_folder(path: str) -> None:
 def private_file(folder: int, name: str, ending: str) -> str:
     """Return the path of the private file that belongs to the state file `name`; make the private state folder.
 
-    folder: the open folder of the state file. Its device and inode are in the path, so that every spelling of a
-    project's path leads to one file.  ending: ".lock", or what else the file is.  Raises OSError.
+    folder: the open folder of the state file. Its device and inode are in the path, so that all spellings of a
+    project's path lead to one file.  ending: ".lock", or that of another private file.  Raises OSError.
     """
     facts = posix.fstat(folder)
     digest = fingerprint(name.encode("utf-8", "surrogateescape"))
@@ -162,7 +162,7 @@ def open_folder(folder: str, *names: str) -> int:
 
 
 def is_circle(path: "str | bytes") -> bool:
-    """Return whether a path leads round in a circle of symbolic links."""
+    """Return whether a path leads into a loop of symbolic links."""
     try:
         posix.stat(path)
     except OSError as error:
@@ -188,8 +188,8 @@ def read_file(
     max_bytes: a larger file is refused.
     forbidden: if given, the file must belong to this user, and its mode must have none of these bits.
 
-    Raises OSError, also for a link, for a file that is too large (`errno` TOO_LARGE), and PermissionError for one that
-    other users may have changed or read.
+    Raises OSError, also for a link and for a file that is too large (`errno` TOO_LARGE). Raises PermissionError if
+    other users may have changed or read the file.
     """
     fd = posix.open(name, posix.O_RDONLY | flags, dir_fd=folder)
     try:
@@ -207,19 +207,19 @@ def read_file(
         return b"".join(pieces)
     except OSError as error:
         if error.errno:
-            error.filename = name  # a failed read of a descriptor names no file
+            error.filename = name  # the error of a failed read names no file
         raise
     finally:
         posix.close(fd)
 
 
 def stamp_of(facts: posix.stat_result) -> tuple[int, int, int]:
-    """Return what changes whenever a file is written or replaced."""
+    """Return facts of a file that change whenever it is written or replaced."""
     return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of `data`, in one write if the system takes it in one. Raises OSError."""
+    """Write all of `data`, in one write if the system allows it. Raises OSError."""
     written = posix.write(fd, data)
     while written < len(data):
         written += posix.write(fd, data[written:])
@@ -233,7 +233,7 @@ def replace_file(name: str, data: bytes, folder: int | None = None) -> None:
 def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = None) -> None:
     """Put the pieces, joined, in place of the file `name` in one step; its mode is kept, and its owner if root writes.
 
-    A process that reads at the same time sees the old or the new bytes. A link is replaced by a new file.
+    A concurrent reader sees the old or the new bytes. A link is replaced by a new file.
     Raises OSError; the old file is then unchanged.
     """
     draft = f"{name}.{posix.getpid()}.tmp"
@@ -265,7 +265,7 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
 
 
 def old_status(name: str, folder: int | None) -> "posix.stat_result | None":
-    """Return the status of a file that is there, and None without one, and for a link, whose mode has no meaning."""
+    """Return the status of a file; None if it is missing or a link: the mode of a link has no meaning."""
     try:
         status = posix.lstat(name, dir_fd=folder)
     except FileNotFoundError:
@@ -274,14 +274,14 @@ def old_status(name: str, folder: int | None) -> "posix.stat_result | None":
 
 
 def keep_owner(fd: int, old: "posix.stat_result") -> None:
-    """Give a file the owner and the group of the old one, if this process may: only root can.
+    """Give a file the owner and the group of the old one, if this process is allowed to: only root is.
 
-    Otherwise the person could no longer read a file that root has changed for them.
+    Otherwise the person could no longer read a file that root has changed.
     """
     if posix.geteuid() == 0 and (old.st_uid or old.st_gid):
         try:
             posix.fchown(fd, old.st_uid, old.st_gid)
-        except OSError:  # an owner that this user namespace does not know
+        except OSError:  # an owner outside of this user namespace
             pass
 
 
@@ -292,7 +292,7 @@ def sync(fd: int) -> None:
 
 
 def remove_file(name: str, folder: int | None = None) -> None:
-    """Remove a file; one that is already gone is fine."""
+    """Remove a file. A missing one is fine."""
     try:
         posix.unlink(name, dir_fd=folder)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""What hooks and daemon must agree on: the names of the daemon's files and sockets, and how it is started.
+"""Shared by hooks and daemon: the names of the daemon's files and sockets, and how it is started.
 
-What every event needs is in `tailhook.stores.spool`, because a further module would cost each hook 0.8 % of its time.
+The code for every event is in `tailhook.stores.spool`: a further module would cost each hook 0.8 % of its time.
 """
 
 import posix
@@ -11,9 +11,9 @@ from tailhook.stores.spool import RUN_ID_VARIABLE, WAKE_UP_SOCKET
 
 # Files in the private state folder.
 ARGV_FILE = "daemon-argv"  # the command that starts the daemon; arguments are separated by NUL
-ATTEMPT_FILE = "daemon-start"  # the last attempt to start it, with what it wrote on stderr
+ATTEMPT_FILE = "daemon-start"  # the last attempt to start it, with its stderr
 REPORTED_FILE = "daemon-start-reported"  # the reason of the last failed attempt that a hook has printed
-SETTINGS_FILE = "daemon-settings"  # the settings for a daemon that a hook starts
+SETTINGS_FILE = "daemon-settings"  # the settings for a hook's daemon
 LOCK_FILE = "daemon-lock"  # locked by the running daemon
 TOKEN_FILE, DATABASE_FILE = "token", "plates.db"
 # In `runtime_folder`.
@@ -24,7 +24,7 @@ TOKEN_VARIABLE, DATABASE_VARIABLE = b"TAILHOOK_TOKEN", b"TAILHOOK_DB"  # environ
 
 MAX_REASON_BYTES = 1 << 12  # of the last attempt's output, from its end
 OTHERS_WRITE = 0o022  # mode bits
-# The package comes after Python's own modules and before all others, and nothing comes from the current folder.
+# The package comes after Python's own modules and before all others. The current folder is not in the path.
 LAUNCHER = (
     "import sys; sys.path[:1] = (); sys.path.append(sys.argv.pop(1)); import site; site.main();"
     " from tailhook.cli.plates import serve_by_itself; serve_by_itself()"
@@ -34,7 +34,7 @@ LAUNCHER = (
 def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> None:
     """Start the daemon in a session of its own.
 
-    It does not get the variables that belong to an agent's session, that change Python, or that hold the port's token.
+    It does not get these variables: those of an agent's session, those that change Python, and the port's token.
 
     stderr: a descriptor; /dev/null if it is None.
     """
@@ -50,12 +50,12 @@ def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> None:
 
 
 def environment_without(*names: bytes) -> "list[tuple[bytes, bytes]]":
-    """Return this process's environment variables without some, for a child that does not need these."""
+    """Return this process's environment variables without some that a child does not need."""
     return [(name, value) for name, value in posix.environ.items() if name not in names]
 
 
 def daemon_argv() -> "list[str]":
-    """Return the command that starts the daemon, as an install or the daemon itself wrote it; otherwise `own_argv`.
+    """Return the saved command that starts the daemon, from an install or the daemon itself; otherwise `own_argv`.
 
     Raises OSError if the file cannot be read, or if another user may have written it.
     """
@@ -69,13 +69,13 @@ def daemon_argv() -> "list[str]":
 def own_argv() -> "list[str]":
     """Return the command that starts the daemon with this interpreter and this package.
 
-    The packages that the daemon needs may not be installed there. That is known only when it is tried.
+    The daemon's packages may not be installed there. Only an attempt shows that.
     """
     package = __file__.removesuffix("/tailhook/stores/daemon.py")
     return [sys.executable, "-E", "-S", "-c", LAUNCHER, package, "plates", "serve", "--no-port"]
 
 
 def failure_reason(stderr: bytes) -> str:
-    """Return why the daemon did not start: the last line that it wrote on stderr."""
+    """Return why the daemon did not start: its last line on stderr."""
     lines = stderr.decode("utf-8", "replace").split("\n")
     return next((line for line in reversed(lines) if line.strip()), "").removeprefix("tailhook: ").rstrip(".")

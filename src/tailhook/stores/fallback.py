@@ -31,16 +31,16 @@ class FileLoop(FrontMatterFile):
 
     @property
     def goal(self) -> str:
-        """The prompt: what follows the front matter."""
+        """The prompt: the text after the front matter."""
         return self.page.body if self.page else ""
 
     @property
     def updated_at(self) -> str:
-        """The file's modification time, as a state spells it."""
+        """The file's modification time, in the form of a state."""
         return iso_time(self.changed)
 
     def save(self, state: "dict[str, Any]", now: float) -> None:
-        """Rewrite the count and a claimed owner; remove the file of a loop that ended, and keep how. Raises OSError.
+        """Rewrite the count and a claimed owner; for an ended loop, remove the file and save its end. Raises OSError.
 
         now: the time of an end. Otherwise the file's clock is its modification time.
         """

@@ -2,7 +2,7 @@
 
 `FrontMatter` is the text, `FrontMatterFile` the file that holds it.
 
-Only the value that is set changes; every other byte of the file stays as it was.
+Only the set value changes; every other byte of the file stays.
 
 >>> page = FrontMatter("---\\nactive: true\\niteration: 1\\n---\\nThe prompt.")
 >>> page["iteration"]
@@ -24,7 +24,7 @@ from tailhook.stores.atomic import (
     replace_file,
 )
 
-END = ".end"  # how the name of the private file ends that keeps how the last loop ended
+END = ".end"  # ending of the private file about the last loop's end
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"'}
 
 MAX_FRONT_MATTER_CHARS = 16 << 10  # before the prompt: every key takes a microsecond at each stop
@@ -35,8 +35,8 @@ class FrontMatter:
     """A file's text with front matter. Raises ValueError if it has none, OSError (`errno` TOO_LARGE) if it is too long.
 
     Keys are looked up as in a dict. If a key occurs more than once, the first one counts. Values are strings without
-    their quotes. Lines that are indented deeper than the first key (a nested mapping, the text of a block scalar)
-    hold no keys.
+    their quotes. Lines with a deeper indentation than the first key (a nested mapping, the text of a block scalar) hold
+    no keys.
     """
 
     __slots__ = ("body", "spans", "text", "top")
@@ -54,7 +54,7 @@ class FrontMatter:
         if end - top > MAX_FRONT_MATTER_CHARS:
             raise OSError(TOO_LARGE, f"the front matter is larger than {MAX_FRONT_MATTER_CHARS >> 10} KiB")
         self.text = text
-        self.top = top  # where the first key begins; if there is none, where a key is added
+        self.top = top  # the index of the first key; without keys, the index for a new one
         self.body = text[end + 4 :].strip()
         self.spans: dict[str, tuple[int, int]] = {}
         start, depth = top, -1
@@ -64,7 +64,7 @@ class FrontMatter:
             if colon and name and name[0] != "#":
                 indentation = len(key) - len(key.lstrip())
                 depth = indentation if depth < 0 else min(depth, indentation)
-                # A line that stands deeper belongs to the key before it.
+                # A line with a deeper indentation belongs to the key before it.
                 if indentation == depth and name not in self.spans:
                     self.spans[name] = value_span(value, start + len(key) + 1)
             start += len(line) + 1
@@ -88,7 +88,7 @@ class FrontMatter:
         return {key: "" if start == end else self.get(key) for key, (start, end) in self.spans.items()}
 
     def line(self, key: str) -> int:
-        """Return the number, from 1, of the line that `key` is on."""
+        """Return the line number of `key`, from 1."""
         return self.text.count("\n", 0, self.spans[key][0]) + 1
 
     def set(self, key: str, value: str) -> str:
@@ -101,7 +101,7 @@ class FrontMatter:
         return f"{self.text[: self.top]}{key}: {value}{newline}{self.text[self.top :]}"
 
 
-MAX_PAGE_BYTES = 4 << 20  # bytes of a file; the prompt in it goes to the host at every stop
+MAX_PAGE_BYTES = 4 << 20  # bytes of a file; its prompt goes to the host at every stop
 
 
 class FrontMatterFile:
@@ -109,7 +109,7 @@ class FrontMatterFile:
 
     path: of the file.
     page: its front matter and text; None if it has no front matter.
-    gone: whether it was removed since it was last read.
+    gone: whether it was removed after the last reading.
     changed: its modification time, in Unix seconds.
     """
 
@@ -130,7 +130,7 @@ class FrontMatterFile:
         return Lock(private_file(self.folder, self.name, ".lock"))
 
     def reload(self) -> bool:
-        """Read the file again; return whether it had changed. It is not an error if it is gone. Raises OSError."""
+        """Read the file again, and return whether it had changed. A missing file is not an error. Raises OSError."""
         before, self.data = self.data, self.read()
         self.gone = self.data is None
         self.changed = 0.0
@@ -166,11 +166,11 @@ class FrontMatterFile:
         replace_file(self.name, text.encode("utf-8", "surrogateescape"), self.folder)
 
     def remove(self) -> None:
-        """Remove the file; one that is gone already is fine. Only under the lock. Raises OSError."""
+        """Remove the file. A missing one is fine. Only under the lock. Raises OSError."""
         remove_file(self.name, self.folder)
 
     def keep_end(self, reason: str, now: float) -> None:
-        """Keep in the private state folder how the loop ended; its file is gone then. A failure changes nothing."""
+        """Save the loop's end in the private state folder, because its file is removed. A failure changes nothing."""
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
         end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session}
@@ -181,7 +181,7 @@ class FrontMatterFile:
 
 
 def read_end(project: str, name: str) -> "dict[str, object] | None":
-    """Return how the last loop of a project's file `name` ended, None if that is not known."""
+    """Return how the last loop of a project's file `name` ended, None if unknown."""
     try:
         folder = open_folder(project, ".claude")
     except OSError:
@@ -196,12 +196,12 @@ def read_end(project: str, name: str) -> "dict[str, object] | None":
 
 
 def quote_yaml(value: str) -> str:
-    """Return a value in YAML's double quotes: whatever is in it, it stays one value on one line."""
+    """Return a value in YAML's double quotes: any text becomes one value on one line."""
     return write_json(value).decode("utf-8")
 
 
 def value_span(value: str, at: int) -> tuple[int, int]:
-    """Return where a value stands in the text, without the blank space around it and without a comment."""
+    """Return the start and end of a value in the text, without blank space around it and without a comment."""
     stripped = value.strip()
     start = at + len(value) - len(value.lstrip()) if stripped else at
     if stripped[:1] in ("'", '"'):
@@ -253,7 +253,7 @@ def unquoted(value: str) -> str:
 
 
 def unescaped(part: str) -> str:
-    """Return what follows a backslash with its escape resolved; an escape that is unknown stays as written."""
+    """Return the text after a backslash with its escape resolved. An unknown escape stays as written."""
     if part[0] in ESCAPES:
         return ESCAPES[part[0]] + part[1:]
     width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)

@@ -1,7 +1,7 @@
-"""How long the last hooks of each event took, and whether a worker or a cold process answered: for `tailhook doctor`.
+"""The times of each event's last hooks, and whether they were warm or cold, for `tailhook doctor`.
 
-Each event has a file with RECORDS records of RECORD_BYTES. A new record takes the place of the oldest. Two hooks that
-end at the same moment may take the same place; then one record is lost, and nothing else.
+Each event has a file with RECORDS records of RECORD_BYTES. A new record replaces the oldest. If two hooks end at the
+same moment, they may write to the same place; then only one record is lost.
 """
 
 import posix
@@ -11,7 +11,7 @@ from tailhook.stores.atomic import SAFE, check_folder, state_folder_path
 
 RECORDS = 100
 RECORD_BYTES = 16  # big-endian: the time (8, Unix nanoseconds), the duration (7, nanoseconds), the way (1)
-TIMES_FOLDER = "times"  # in the client's: the pool watches that for changes, but not what is below it
+TIMES_FOLDER = "times"  # in the client's folder: the pool watches that one, but not the folders below it
 CLIENTS_FOLDER = "/tailhook/pool/"  # in the path of a client's folder
 MAX_EVENT_CHARS = 40  # of an event; longer names and other characters than letters share one file
 WARM = b"w"
@@ -23,7 +23,7 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
     folder: the client's.
     event: its name.
     started_ns: when the client started, by CLOCK_MONOTONIC.
-    way: WARM, or why no worker answered: a letter of ext/os/request.h.
+    way: WARM, or a letter of ext/os/request.h: why no worker answered.
 
     Raises OSError.
     """
@@ -35,13 +35,13 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
         fd = posix.open(path, posix.O_RDWR | SAFE)
     except FileNotFoundError:
         fd = posix.open(path, posix.O_RDWR | posix.O_CREAT | SAFE, 0o600)
-        posix.fchmod(fd, 0o600)  # the umask of the caller may have masked its owner's bits
+        posix.fchmod(fd, 0o600)  # the caller's umask may have masked the owner's bits
     try:
         found = posix.pread(fd, RECORDS * RECORD_BYTES, 0)
         place = len(found) - len(found) % RECORD_BYTES
         if place == RECORDS * RECORD_BYTES:
             places = range(0, place, RECORD_BYTES)
-            # If the clock was set back, records from what is now the future are replaced first.
+            # If the clock was set back, records that are now in the future are replaced first.
             place = min(places, key=lambda at: (found[at : at + 8] <= record[:8], found[at : at + 8]))
         posix.pwrite(fd, record, place)
     finally:
@@ -49,9 +49,9 @@ def record_hook(folder: str, event: str, started_ns: int, way: bytes) -> None:
 
 
 def record_cold(mark: str, event: str) -> None:
-    """Write how long a cold hook took that the client started. A failure changes nothing.
+    """Write the time of a cold hook that the client started. A failure changes nothing.
 
-    mark: what the client left in the environment: nanoseconds, one letter for why it is cold, and its folder.
+    mark: the client's variable in the environment: nanoseconds, a letter for why it is cold, and its folder.
     """
     digits = mark.partition("/")[0]
     folder = mark[len(digits) :]

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 BOM = b"\xef\xbb\xbf"
 PLACEHOLDER = b'"(the rows of the array)"'  # replaces the array's rows while the rest of the file is edited
-ROWS_PIECE_BYTES = 64 << 10  # bytes that are laid out at a time
+ROWS_PIECE_BYTES = 64 << 10  # bytes to lay out at a time
 MAX_FILE_BYTES = 64 << 20  # a larger file is refused: a clone may bring one of any size
 
 
 class JsonFile:
-    """A state in a JSON file: reads it, edits it, and notices when another process has changed it.
+    """A state in a JSON file: reads it, edits it, and notices changes by other processes.
 
     path: the file's absolute path.
-    folder: a descriptor of its folder, which is duplicated.
+    folder: a descriptor of its folder; it is duplicated.
     name: the file's name in that folder.
 
     Raises OSError if the file does not exist.
@@ -44,7 +44,7 @@ class JsonFile:
         self.path = path
         self.folder = posix.dup(folder)
         self.name = name
-        self.read_from = -1  # stays open, so that a file which replaces this one cannot get its inode
+        self.read_from = -1  # stays open, so that a replacing file cannot get the same inode
         self.stamp = self.stamp_now()
         self.span: tuple[int, int] | None = None  # of the array, in the file
 
@@ -62,15 +62,15 @@ class JsonFile:
         return Lock(self.private_file(".lock"))
 
     def has_changed(self) -> bool:
-        """Return whether the file was written or replaced since it was last read. Raises OSError."""
+        """Return whether the file was written or replaced since the last reading. Raises OSError."""
         return self.stamp_now() != self.stamp
 
     def stamp_now(self) -> "tuple[int, int, int]":
-        """Return what changes whenever the file is written or replaced."""
+        """Return facts of the file that change whenever it is written or replaced."""
         return stamp_of(posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False))
 
     def columns(self, array: str, choose: "Callable[[dict[str, Any]], Columns]") -> "tuple[dict[str, Any], Any]":
-        """Return the object in the file with one of its members as columns, as `read_json_columns` gives them.
+        """Return the object in the file, and one of its members as columns (`read_json_columns`).
 
         Raises OSError, also if the file has more than MAX_FILE_BYTES (`errno` TOO_LARGE), and ValueError if it is not
         such an object.
@@ -93,7 +93,7 @@ class JsonFile:
         """Set values outside the array of `columns`, lay the text out with two spaces, and replace the file.
 
         Only under the lock, and after `columns`. Raises OSError, also if a process without the lock has written to the
-        file, or if a value that would hold an edited one is missing.
+        file, or if the container of an edited value is missing.
         """
         fd = self.open()
         try:
@@ -129,9 +129,9 @@ def text_around(before: bytes, pieces: "Iterator[bytes]", after: bytes) -> "Iter
 
 
 def rows(fd: int, start: int, end: int) -> "Iterator[bytes]":
-    """Yield an array of an open file with a new layout, in pieces: memory for all of it would cost more than writing.
+    """Yield an array of an open file with a new layout, in pieces: memory for the whole would cost more than writing.
 
-    start, end: where the array is, in bytes.
+    start, end: the array's place, in bytes.
     """
     layout = JsonIndenter(1)
     while start < end and (piece := posix.pread(fd, min(ROWS_PIECE_BYTES, end - start), start)):
@@ -140,7 +140,7 @@ def rows(fd: int, start: int, end: int) -> "Iterator[bytes]":
 
 
 def find_files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[JsonFile]":
-    """Yield the files in folder/names… whose names have that ending, in the order of their names' bytes.
+    """Yield the files in folder/names… with that ending, in the order of their names' bytes.
 
     Leaves symbolic links out, and yields nothing if one of `names` is a symbolic link.
     """

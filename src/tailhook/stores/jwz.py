@@ -2,12 +2,12 @@
 
 The JSONL file is the truth; jwz's own SQLite cache beside it is rebuilt by jwz and never touched here. These rules were
 learnt with the real program: a program that reads in order to write holds `flock(LOCK_EX)` on `.jwz/lock` from the read
-to the write; a second topic record of one name makes jwz drop that topic's messages; a line that is JSON but not an
+to the write; a second topic record of one name makes jwz drop that topic's messages; a line of JSON that is not an
 object crashes it.
 
 A store of up to UNREMEMBERED_BYTES is read from its beginning each time. Of a larger one, END_BYTES are read at both
-ends, which is enough for a loop that fills a store by itself. Otherwise `tailhook.stores.jwz_index` remembers what the
-store's first bytes hold, so that a stop reads only what was appended since.
+ends. This is enough if one loop has filled the store. Otherwise `tailhook.stores.jwz_index` remembers the contents of
+the store's first bytes, so that a stop reads only newer bytes.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as project:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 MESSAGES_FILE = "messages.jsonl"
 MAX_LINE_BYTES = 16 << 20  # longer lines do not count
-UNREMEMBERED_BYTES = 256 << 10  # of a store that are read at every stop
-END_BYTES = 32 << 10  # of a larger store that are searched at its beginning for the topic, at its end for the message
-# Messages are in the order of their times unless a writer's clock was set back. A message that is found from the end is
+UNREMEMBERED_BYTES = 256 << 10  # of a store to read at every stop
+END_BYTES = 32 << 10  # of a larger store: searched at its beginning for the topic, at its end for the message
+# Messages are in the order of their times unless a writer's clock was set back. A message found from the end is
 # compared with those in this many bytes before it (docs/decisions/newest-message.md).
 LOOK_BACK_BYTES = 64 << 10
 BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's, as in ULIDs
@@ -65,8 +65,8 @@ class Store:
 
     path: the folder that holds messages.jsonl.
     fd: its descriptor, closed with this object.
-    known: what `jwz_index` remembers of a large store, None until that was asked.
-    stamp: of messages.jsonl when it was last looked at, None if it was missing.
+    known: the memory of `jwz_index` about a large store, None until it was asked.
+    stamp: of messages.jsonl at the last look, None if it was missing.
     """
 
     __slots__ = ("fd", "known", "path", "stamp")
@@ -84,7 +84,7 @@ class Store:
     def find(cls, project: str) -> "Store | None":
         """Return the store of the folder `project`, or None if it has none.
 
-        Raises OSError if there is one that cannot be opened; `errno` is IS_LINK if it is a symbolic link.
+        Raises OSError if it cannot be opened; `errno` is IS_LINK if it is a symbolic link.
         """
         for name in STORE_FOLDERS:
             try:
@@ -103,25 +103,25 @@ class Store:
         return found
 
     def lock(self) -> Lock:
-        """Return the store's own lock, for `with`: to be held from before `newest` to after `post`."""
+        """Return the store's own lock, for `with`: hold it from before `newest` to after `post`."""
         return Lock("lock", self.fd)
 
     # ---- reading -------------------------------------------------------------
 
     def has_changed(self) -> bool:
-        """Return whether there may be messages that `newest` has not seen. Raises OSError."""
+        """Return whether there may be new messages since `newest`. Raises OSError."""
         try:
             return stamp_of(posix.stat(MESSAGES_FILE, dir_fd=self.fd, follow_symlinks=False)) != self.stamp
         except FileNotFoundError:
             return self.stamp is not None
 
     def newest(self, topic: str, seconds: float | None = None) -> Message | None:
-        """Return the topic's newest message, or None: the greatest `created_at`, the last line of several.
+        """Return the topic's newest message, or None: the greatest `created_at`, of several the last line.
 
         seconds: how long a large store may be read for the first time; None for as long as it takes.
 
-        Raises OSError if the file is there and cannot be read, or not in that time (`errno` TRY_AGAIN). What was read
-        by then is remembered, and the next call goes on from there.
+        Raises OSError if the file cannot be read, or not in that time (`errno` TRY_AGAIN). The next call then continues
+        from there.
         """
         self.stamp = None
         try:
@@ -161,7 +161,7 @@ class Store:
         Only under `lock`.
 
         now: Unix seconds.
-        newest: what `newest` returned under the same lock; None to look it up.
+        newest: the result of `newest` under the same lock; None to look it up.
 
         Raises OSError; the store is then unchanged.
         """
@@ -213,7 +213,7 @@ def ulid(milliseconds: int) -> str:
 
 
 def parse_jwz_record(line: bytes) -> "dict[str, Any]":
-    """Return the record of a line, or {} for a torn line, which jwz leaves out too."""
+    """Return the record of a line, or {} for a torn line: jwz leaves such a line out, too."""
     try:
         record = parse_json(line)
     except ValueError:
@@ -227,7 +227,7 @@ def parse_jwz_record(line: bytes) -> "dict[str, Any]":
 def find_topic(
     messages: int, name: str, start: int, end: int, max_bytes: int = MAX_LINE_BYTES
 ) -> tuple[int, str | None]:
-    """Return the offset and the id of the first topic of that name among the lines that begin in [start, end).
+    """Return the offset and the id of the first topic of that name, among the lines that begin in [start, end).
 
     (end, None) if there is none. Topics stand before their messages.
 
@@ -245,7 +245,7 @@ def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message |
     quoted = write_json(topic_id)
     for offset, line in reverse_lines(messages, start, end, MAX_LINE_BYTES, quoted):
         if newest := parse_message(offset, line, topic_id):
-            # Only the lines with a later time are parsed: as a loop goes on, these bytes fill with its own messages.
+            # Only lines with a later time are parsed: a long loop fills these bytes with its own messages.
             later = ("created_at", newest.created_at)
             begin = max(0, offset - LOOK_BACK_BYTES)
             for earlier, before in reverse_lines(messages, begin, offset, MAX_LINE_BYTES, quoted, later):
@@ -257,7 +257,7 @@ def find_newest(messages: int, topic_id: str, start: int, end: int) -> Message |
 
 
 def parse_message(offset: int, line: bytes, topic_id: str) -> Message | None:
-    """Return the topic's message that a line is, or None."""
+    """Return the topic's message in a line, or None."""
     record = parse_jwz_record(line)
     identity, body, created_at = record.get("id"), record.get("body"), record.get("created_at")
     if record.get("type") != "message" or record.get("topic_id") != topic_id:
@@ -268,9 +268,9 @@ def parse_message(offset: int, line: bytes, topic_id: str) -> Message | None:
 
 
 def append(messages: int, record: "dict[str, Any]") -> None:
-    """Append a record in one write, on a line of its own even if the last writer's line was torn.
+    """Append a record in one write. It begins a new line even if the last writer's line was torn.
 
-    Raises OSError, and then nothing of the record is in the file.
+    Raises OSError; then nothing of the record is in the file.
     """
     size = posix.fstat(messages).st_size
     line = write_json(record) + b"\n"

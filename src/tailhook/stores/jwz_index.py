@@ -1,8 +1,8 @@
-"""What is remembered of a large jwz store, so that a stop reads only what was appended since.
+"""The memory about a large jwz store, so that a stop reads only newly appended bytes.
 
 One file in the private state folder for each topic of a store, named by the device and the inode of messages.jsonl:
-how far the store was read, and where its topic and its newest message are. It is only a shortcut. If it is missing,
-broken or of another file, the store is read again from its first byte.
+how far the store was read, and the places of its topic and its newest message. It is only a shortcut: if it is missing,
+broken or about another file, the store is read again from its first byte.
 """
 
 import posix
@@ -16,19 +16,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tailhook.stores.jwz import Message
 
-CHUNK_BYTES = MAX_LINE_BYTES  # searched at a time; if it holds no newline, it is part of a line too long to count
-NEAR_END_BYTES = 64 << 20  # that are searched backwards for the newest message before all is read
+CHUNK_BYTES = MAX_LINE_BYTES  # searched at a time; without a newline, it is a part of a line too long to count
+NEAR_END_BYTES = 64 << 20  # searched backwards for the newest message, before all is read
 PIECE_BYTES = 64 << 10
-WITNESS_BYTES = 4096  # before the offset, by which a store that was overwritten is recognised
+WITNESS_BYTES = 4096  # before the offset, to recognise an overwritten store
 TRY_AGAIN = 11  # EAGAIN
 
 
 class RememberedStore:
-    """What the first `offset` bytes of a store hold of one topic.
+    """The contents of a store's first `offset` bytes, for one topic.
 
     witness: the fingerprint of the bytes before `offset`.
     offset: of a line's first byte, or inside a line that is too long to count.
-    topic_id: None if they hold no topic of that name.
+    topic_id: None if they have no topic of that name.
     newest: the topic's newest message in them, or None.
     """
 
@@ -41,17 +41,17 @@ class RememberedStore:
         self.newest: Message | None = None
 
     def find_topic(self, messages: int, topic: str, end: int) -> None:
-        """Read on to the topic's record, or to `end` if the topic is known or is not found before."""
+        """Read on to the topic's record; to `end` if the topic is known or not found."""
         if self.topic_id is None:
             self.offset, self.topic_id = find_topic(messages, topic, self.offset, end)
 
     def take(self, message: "Message | None") -> None:
-        """Keep a message that was found after the newest one, unless its time is before that one's."""
+        """Keep a later message, unless its time is before the newest one's."""
         if message and (self.newest is None or message.created_at >= self.newest.created_at):
             self.newest = message
 
     def with_tail(self, messages: int, topic: str) -> "tuple[str | None, Message | None]":
-        """Return the topic's id and newest message in the whole file. What is read for that is not remembered."""
+        """Return the topic's id and newest message in the whole file. Remembers nothing of it."""
         whole = RememberedStore(0, self.offset, self.topic_id)
         whole.newest = self.newest
         end = posix.fstat(messages).st_size
@@ -64,13 +64,13 @@ class RememberedStore:
 def read_and_remember(
     messages: int, topic: str, known: "RememberedStore | None", seconds: float | None
 ) -> RememberedStore:
-    """Return what the store holds up to within UNREMEMBERED_BYTES of its end, and save it if that is news.
+    """Return the contents up to at least UNREMEMBERED_BYTES before the store's end; save them if they are new.
 
     messages: a descriptor of messages.jsonl.
-    known: what an earlier call returned, or None.
+    known: the result of an earlier call, or None.
     seconds: how long to read; None for as long as it takes.
 
-    Raises OSError (`errno` TRY_AGAIN) if the time is up; what was read is saved, and the next call goes on from there.
+    Raises OSError (`errno` TRY_AGAIN) if the time is up. The progress is saved, and the next call continues from there.
     """
     facts = posix.fstat(messages)
     name = f"jwz-{facts.st_dev:x}-{facts.st_ino:x}-{fingerprint(topic.encode()):016x}"
@@ -88,10 +88,10 @@ def read_and_remember(
 
 
 def read_new_lines(known: RememberedStore, messages: int, topic: str, size: int, seconds: float | None) -> bool:
-    """Read the lines that are complete; return False if the time was up before.
+    """Read the complete lines; return False if the time was up before.
 
-    The topic is looked for from where `known` ends, its newest message from the end of the file. Only if that is not
-    near the end is all of the store read.
+    The topic is searched from the end of `known`, its newest message from the end of the file. The whole store is read
+    only if the message is not near the end.
     """
     deadline = None if seconds is None else monotonic() + seconds
     last_bytes = max(known.offset, size - MAX_LINE_BYTES)
@@ -106,7 +106,7 @@ def read_new_lines(known: RememberedStore, messages: int, topic: str, size: int,
     newest = find_newest(messages, known.topic_id, near, end)
     if newest is None:
         near = end_of_lines(messages, max(known.offset, near - MAX_LINE_BYTES), near)
-        if message_at(messages, near, known.topic_id):  # on the line that goes on beyond where the search ended
+        if message_at(messages, near, known.topic_id):  # on the line that continues beyond the end of the search
             newest = find_newest(messages, known.topic_id, near, end)
     while newest is None and known.offset < near:
         stop = min(known.offset + CHUNK_BYTES, near)
@@ -147,7 +147,7 @@ def witness_of(messages: int, offset: int) -> int:
 
 
 def load_index(name: str, messages: int, size: int) -> RememberedStore:
-    """Return what was saved under that name. If it is missing or not about a store of this size, nothing is known."""
+    """Return the memory saved under that name. If it is missing or about a store of another size, it is empty."""
     try:
         saved = parse_json(read_file(f"{state_folder_path()}/{name}"))
     except (OSError, ValueError):
@@ -167,14 +167,14 @@ def load_index(name: str, messages: int, size: int) -> RememberedStore:
 
 
 def message_at(messages: int, offset: int, topic_id: str) -> "Message | None":
-    """Return the topic's message on the line that begins at an offset, or None if there is no such line."""
+    """Return the topic's message on the line at an offset, or None if there is no such line."""
     for start, line in forward_lines(messages, offset, offset + 1, MAX_LINE_BYTES):
         return parse_message(start, line, topic_id)
     return None
 
 
 def save_index(name: str, known: RememberedStore) -> None:
-    """Save what is known. If that is not possible, the next stop reads the store again."""
+    """Save the memory. If that fails, the next stop reads the store again."""
     fields = {
         "offset": known.offset,
         "witness": known.witness,

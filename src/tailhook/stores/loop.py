@@ -1,7 +1,7 @@
 """The idle machine's loop on disk: a topic of the project's jwz store, or the fallback file.
 
-Both give the state as the machine reads it (docs/machines/idle.md, "State") and take back a changed one; what did not
-change keeps its bytes.
+Both give the state in the machine's form (docs/machines/idle.md, "State") and save a changed one. Unchanged values keep
+their bytes.
 """
 
 import posix
@@ -36,7 +36,7 @@ class JwzLoop:
         return self.store.lock()
 
     def reload(self) -> bool:
-        """If the store has changed, read the newest message again; return whether there is a newer one.
+        """If the store has changed, read the newest message again; return whether it is newer.
 
         Raises OSError.
         """
@@ -53,8 +53,8 @@ class JwzLoop:
     def state(self) -> object:
         """The newest body as a JSON value; None if it is not JSON, or if there is no message.
 
-        Parsed once: what a changed state shares with this one is then the same object, which `save` passes over,
-        however deep it is.
+        Parsed once. So a changed state shares its unchanged values as the same objects, and `save` skips them at any
+        depth.
         """
         if self.newest is not self.parsed[0]:
             self.parsed = self.newest, parse_body(self.newest.body) if self.newest else None
@@ -73,7 +73,7 @@ class JwzLoop:
         self.newest = self.store.post(TOPIC, write_json(state).decode("utf-8"), now, self.newest)
 
     def save(self, state: "dict[str, Any]", now: float) -> None:
-        """Post the state that follows. Only under the lock. Raises OSError."""
+        """Post the next state. Only under the lock. Raises OSError."""
         old = self.state
         if self.newest and isinstance(old, dict):
             body = edit_json(self.newest.body.encode("utf-8", "surrogatepass"), list(edits_between(old, state)))
@@ -83,11 +83,11 @@ class JwzLoop:
 
 
 def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoop | FileLoop | None":
-    """Return the loop of the first folder that has one: a store's message that is a state, else a fallback file.
+    """Return the loop of the first folder with one: a state in a store's message, otherwise a fallback file.
 
     seconds: how long a large store may be read for the first time; None for as long as it takes.
 
-    Raises OSError, with its path, if a store or a file is there and cannot be read, or not without following a link.
+    Raises OSError with its path if an existing store or file cannot be read, or only by following a link.
     """
     folders = list(folders)
     for folder in folders:
@@ -113,7 +113,7 @@ def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoo
 
 
 def remove_fallback(folders: "Iterable[str]") -> None:
-    """Remove the fallback files of an aborted loop, each under its lock. One that cannot be removed stays."""
+    """Remove the fallback files of an aborted loop, each under its lock. If one cannot be removed, it stays."""
     for folder in folders:
         try:
             posix.lstat(f"{folder}/.claude/{FALLBACK_FILE}")
@@ -127,12 +127,12 @@ def remove_fallback(folders: "Iterable[str]") -> None:
 
 
 def prompt_folder() -> str:
-    """Return the folder in which the prompts of loops are kept."""
+    """Return the folder of the prompts of loops."""
     return f"{state_folder_path()}/prompts"
 
 
 def read_prompt(path: object) -> str:
-    """Return a stored prompt, "" for any other file: a state that came with a clone must not have files read out."""
+    """Return a stored prompt; "" for any other file, because a clone's state must not reveal files."""
     name = path.rpartition("/")[2] if isinstance(path, str) else ""
     if not name or path != f"{prompt_folder()}/{name}":
         return ""
@@ -158,7 +158,7 @@ def is_state(body: object) -> bool:
 def edits_between(
     old: object, new: object, path: "tuple[str | int, ...]" = ()
 ) -> "Iterator[tuple[tuple[str | int, ...], bytes | None]]":
-    """Yield the edits that turn `old` into `new`: the smallest values that hold a difference."""
+    """Yield the edits that turn `old` into `new`: the smallest differing values."""
     if old is new:
         return
     if isinstance(old, dict) and isinstance(new, dict):

@@ -1,4 +1,4 @@
-"""What hook and daemon must agree on about processes: when one started, and in which namespace its id counts."""
+"""Shared by hook and daemon: when a process started, and the namespace of its id."""
 
 import posix
 import sys

@@ -30,12 +30,12 @@ class RalphFile(FrontMatterFile):
 
     @property
     def prompt(self) -> str:
-        """The text that is fed back to the agent; bytes that are not valid UTF-8 are replaced."""
+        """The text to feed back to the agent; invalid UTF-8 is replaced."""
         body = self.page.body if self.page else ""
         return body if body.isascii() else body.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
     def line_of(self, key: str) -> int:
-        """Return the number, from 1, of the line that `key` is on; 0 without front matter."""
+        """Return the line number of `key`, from 1; 0 without front matter."""
         return self.page.line(key) if self.page else 0
 
     def write(self, values: "Mapping[str, str]") -> None:
@@ -64,9 +64,9 @@ class RalphFile(FrontMatterFile):
 
 
 def find_ralph(folders: "Iterable[str]") -> RalphFile | None:
-    """Return the state file of the first folder that has one, or None.
+    """Return the state file of the first folder with one, or None.
 
-    Raises OSError, with the file's path, if it is there and cannot be read, or not without following a link.
+    Raises OSError with the file's path if it exists but cannot be read, or only by following a link.
     """
     for folder in folders:
         try:

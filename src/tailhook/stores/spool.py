@@ -1,9 +1,8 @@
 """The spool: the events of the hooks, one JSON object per line, until the daemon has read them; and the wake-up.
 
-A hook appends its event in one write and never waits for the daemon. A file that is full gets another name, and the
-next hook makes a new one. The daemon reads each file from its last offset, and removes a renamed file once it has read
-all of it. A hook that finds its file renamed after its write writes the event again; the daemon ignores an event that
-it knows.
+A hook appends its event in one write and never waits for the daemon. A full file is renamed, and the next hook makes a
+new one. The daemon reads each file from its last offset, and removes a renamed file after reading all of it. If a hook
+finds its file renamed after its write, it writes the event again; the daemon ignores known events.
 """
 
 import posix
@@ -14,15 +13,15 @@ from tailhook.stores.atomic import SAFE, state_folder, state_folder_path, sync, 
 
 SPOOL_FILE = "events"  # in the private state folder
 MAX_SPOOL_FILE_BYTES = 16 << 20  # a file that is larger gets another name
-RECORD_START = b'{"event_id":'  # of every record; finds the record behind one that was cut off on the same line
+RECORD_START = b'{"event_id":'  # of every record; with it, the record after a cut-off one on the same line is found
 WAKE_UP_SOCKET = "poke"  # in `runtime_folder`; hooks of older versions know the wake-up's socket by this name
 NO_DAEMON = (2, 111, 61)  # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS
-RUN_ID_VARIABLE = b"TAILHOOK_RUN_ID"  # environment variable that `tailhook run` sets for its command
-RUN_ENDED = "run_ended"  # the event type with which `tailhook run` reports the end of its command
+RUN_ID_VARIABLE = b"TAILHOOK_RUN_ID"  # environment variable of the command of `tailhook run`
+RUN_ENDED = "run_ended"  # the event type of `tailhook run` for the end of its command
 
 
 def append_record(line: bytes) -> None:
-    """Append a line, which includes its newline, to the spool. Raises OSError."""
+    """Append a line to the spool. line: with its newline. Raises OSError."""
     try:
         fd = open_spool(state_folder_path())
     except FileNotFoundError:
@@ -41,7 +40,7 @@ def append_record(line: bytes) -> None:
 
 
 def is_current(state: "posix.stat_result") -> bool:
-    """Return whether the file still has the name to which hooks append."""
+    """Return whether the file still has the name that hooks append to."""
     try:
         return posix.lstat(f"{state_folder_path()}/{SPOOL_FILE}").st_ino == state.st_ino
     except FileNotFoundError:
@@ -49,13 +48,13 @@ def is_current(state: "posix.stat_result") -> bool:
 
 
 def open_spool(folder: str) -> int:
-    """Open the file to which hooks append and return its descriptor; make the file if it is missing."""
+    """Open the file that hooks append to, and return its descriptor; make the file if it is missing."""
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | SAFE
     return posix.open(f"{folder}/{SPOOL_FILE}", flags, 0o600)
 
 
 def rename_full_file(state: "posix.stat_result") -> None:
-    """Give a full file a name that ends with a number; the daemon reads the files in the order of these numbers.
+    """Rename a full file to a name with a number at its end. The daemon reads the files in the order of the numbers.
 
     The number contains the process id, because another hook may compute the next number at the same time.
     """
@@ -77,7 +76,7 @@ def file_numbers() -> list[int]:
 
 
 def wake_daemon() -> bool:
-    """Send the daemon the datagram that makes it read the spool. Returns False if no daemon runs. Never waits."""
+    """Send the daemon the wake-up datagram: then it reads the spool. Returns False if no daemon runs. Never waits."""
     socket = f"{runtime_folder()}/{WAKE_UP_SOCKET}"
     return send_wake_up(socket.encode("utf-8", "surrogateescape")) not in NO_DAEMON
 
@@ -85,10 +84,10 @@ def wake_daemon() -> bool:
 def runtime_folder(state: str = "") -> str:
     """Return the folder of the sockets: `$XDG_RUNTIME_DIR/tailhook`, or `run` in the private state folder.
 
-    The second is used if the variable is not set, or if its folder does not exist or belongs to another user: a login's
-    folder is deleted at logout, and programs that run on keep the variable; so does the shell of su(1).
+    The second one is used if the variable is not set, or if its folder does not exist or belongs to another user. A
+    login's folder is deleted at logout, but programs that run on keep the variable. So does the shell of su(1).
 
-    state: the private state folder, "" for that of the environment.
+    state: the private state folder, "" for the environment's.
     """
     base = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
     try:

@@ -1,4 +1,4 @@
-"""Checks of arguments: what is of a wrong type is refused at the call, with the argument's name."""
+"""Checks of arguments: a wrong type is refused at the call, with the argument's name."""
 
 from __future__ import annotations
 

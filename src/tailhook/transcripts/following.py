@@ -1,4 +1,4 @@
-"""A transcript that is read while its host writes it."""
+"""Reads a transcript while its host writes it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 FOLLOW_INTERVAL_S = 0.1
 TAIL_PIECE_BYTES = 1 << 20  # of a line without its end, at a time
-MAX_WITNESS_BYTES = 64  # before the end of what was read: if they change, the file was written again from its beginning
+MAX_WITNESS_BYTES = 64  # before the end of the read part: if they change, the file was written again from its beginning
 
 
 class Follower:
-    """Reads the records of a file, and those that are appended, until it is stopped.
+    """Reads the records of a file, and then new ones, until it is stopped.
 
     A file that is truncated or overwritten is read again from its beginning. If another file takes its path, the rest
     of the old one is read, and then the new one. A line without its end is given as soon as it is a whole JSON object:
-    an object that is cut off is never one. A file that has not changed is not read again. If the last line has no end,
-    only its new bytes are read until they may complete it.
+    a cut-off object is never valid JSON. An unchanged file is not read again. If the last line has no end, only its new
+    bytes are read until they may complete it.
     """
 
     def __init__(self, source: OpenSource) -> None:
@@ -46,11 +46,11 @@ class Follower:
 
     def _restart(self) -> None:
         """Begin at the beginning of the file."""
-        self._end = 0  # offset of the first line that is not read yet
+        self._end = 0  # offset of the first unread line
         self._witness = b""  # the bytes before it
-        self._given = b""  # a line that begins there, has no end yet, and was given
-        self._seen: tuple[int, int | None] | None = None  # the state of the file in which all records were given
-        self._torn_end = 0  # the line that begins there has no end before this offset, and is not a whole object
+        self._given = b""  # whether the line there has no end yet, but was given
+        self._seen: tuple[int, int | None] | None = None  # the state of the file when all records were given
+        self._torn_end = 0  # the line there has no end before this offset, and is not a whole object
         self._torn_witness = b""  # the bytes before it
         self._host: HostRecords | None = None
         self._ids = SeenRecords()  # of the records that were given
@@ -93,7 +93,7 @@ class Follower:
             self._file.close()
 
     def _find_successor(self) -> None:
-        """Open the file at the path if it is another one than the open one. It may be missing, or not be a file."""
+        """Open the file at the path, if it differs from the open one. It may be missing, or not a file."""
         if self._source.path is None:
             return
         try:
@@ -110,7 +110,7 @@ class Follower:
         return self._file.read(size) or b""
 
     def _state(self) -> tuple[int, int | None]:
-        """Return the size of the file, and when it was last changed, in nanoseconds; None if that is not known."""
+        """Return the size of the file, and the time of its last change in nanoseconds; None if unknown."""
         if (descriptor := plain_descriptor(self._file)) is not None:
             facts = os.fstat(descriptor)
             return facts.st_size, facts.st_mtime_ns
@@ -125,7 +125,7 @@ class Follower:
         return self._read(start, end - start)
 
     def _new_records(self) -> Iterator[Record]:
-        """Yield the records of the lines that are complete and not read yet."""
+        """Yield the records of the complete, unread lines."""
         state = self._state()
         size = state[0]
         if state == self._seen or size <= self._end + len(self._given):
@@ -136,7 +136,7 @@ class Follower:
         self._seen = state if state[1] is not None else None
 
     def _records_before(self, size: int) -> Iterator[Record]:
-        """Yield the records of the lines that begin before an offset, are complete and not read yet."""
+        """Yield the records of the complete, unread lines that begin before an offset."""
         if self._end == 0:
             self._host = recognize(self._file)
         line = None
@@ -147,7 +147,7 @@ class Follower:
             line = following
 
     def _is_torn_still(self, size: int) -> bool:
-        """Return whether the last line had no end, and what was appended neither ends it nor completes its object."""
+        """Return whether the last line had no end, and the new bytes neither end it nor complete its object."""
         if not self._end < self._torn_end < size or self._witness_at(self._torn_end) != self._torn_witness:
             return False
         last = b""
@@ -192,14 +192,14 @@ class Follower:
 def own_copy(file: SeekableFile) -> SeekableFile:
     """Return the file under a descriptor of its own, if it has one, otherwise the file itself.
 
-    When another thread closes the file, the number of its descriptor may be used for another one at once.
+    If another thread closes the file, another file may get its descriptor's number at once.
     """
     descriptor = plain_descriptor(file)
     return file if descriptor is None else io.FileIO(os.dup(descriptor))
 
 
 def plain_descriptor(file: SeekableFile) -> int | None:
-    """Return the descriptor of a file that has no other bytes than it, as for the core; None for other files.
+    """Return the descriptor of a file for the core; None if the file's bytes are not those of its descriptor.
 
     Raises ValueError if the file is closed.
     """

@@ -1,4 +1,4 @@
-"""The records of hosts other than Claude Code, as Claude Code would write them.
+"""The records of other hosts than Claude Code, translated into Claude Code's form.
 
 Each host's module in `tailhook.hosts` describes the translation. The hooks use the same modules.
 """
@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from tailhook.transcripts.sources import SeekableFile
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
-MAX_FIRST_LINES = 8  # in which a sub-agent's session is looked for
-MAX_NAME_BYTES = 4096  # of a session id, as the core counts (ext/scan/fields.pxi)
-# Members that are the same for many records, and so may come from an earlier one.
+MAX_FIRST_LINES = 8  # searched for a sub-agent's session
+MAX_NAME_BYTES = 4096  # of a session id, as in the core (ext/scan/fields.pxi)
+# Members that many records share: they may come from an earlier record.
 CONTEXT_MEMBERS = ("sessionId", "cwd", "gitBranch", "version")
 
 
@@ -51,14 +51,14 @@ class HostRecords:
     """Translates the records of one transcript of another host.
 
     Some of these hosts write the session's id, its folder or its model only once, or when it changes. `_changes` has
-    each offset at which that happens, and all that is known from there on.
+    the offset of each change, and all values from there on.
     """
 
     def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._first_offsets: dict[int, int] = {}  # of messages, by what they are: see `_is_first`
-        self._messages_end = 0  # those that begin before this offset are in it
+        self._first_offsets: dict[int, int] = {}  # offsets of messages, by their contents: see `_is_first`
+        self._messages_end = 0  # messages that begin before this offset are in it
         self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, None)))]
 
     @property
@@ -67,7 +67,7 @@ class HostRecords:
         return self._changes[0][1].get("sessionId")
 
     def forward(self, file: SeekableFile, start: int = 0, end: int | None = None) -> Iterator[Record]:
-        """Yield the records whose lines begin in a range of bytes, oldest first."""
+        """Yield the records of the lines that begin in a range of bytes, oldest first."""
         self.read_changes(file, start)
         for offset, line in forward_lines(file, start, end):
             yield from self.records(line, offset)
@@ -79,7 +79,7 @@ class HostRecords:
             yield from reversed(self.records(line, offset))
 
     def last_message(self, file: SeekableFile) -> str | None:
-        """Return the text of the newest message of the assistant that has one, or None."""
+        """Return the text of the assistant's newest message with text, or None."""
         texts: list[str] = []
         newest: Record | None = None
         marks = (self.host.RECORD_MARK, *self.host.OTHER_MARKS)
@@ -96,7 +96,7 @@ class HostRecords:
         return "\n".join(reversed(texts)) if texts else None
 
     def read_changes(self, file: SeekableFile, end: int | None) -> None:
-        """Read the values that records before an offset set for later ones, such as the session and the folder.
+        """Read the values that records before an offset set for later records, such as the session and the folder.
 
         end: the offset, None for the file's end.
         """
@@ -117,7 +117,7 @@ class HostRecords:
             self._changes.append((offset, {**known, **found, "sessionId": self.session_id}))
 
     def _read_messages(self, file: SeekableFile, end: int | None) -> None:
-        """Read which messages stand before an offset, if the file has a record that may repeat them.
+        """Read the messages before an offset, if the file has a record that may repeat them.
 
         end: the offset, None for the file's end.
         """
@@ -126,23 +126,23 @@ class HostRecords:
                 self.records(line, offset)
 
     def _is_first(self, record: Mapping[str, Any], offset: int) -> bool:
-        """Return whether a message of a record does not stand in the lines before it as it is here.
+        """Return whether the lines before a record lack one of its messages in this form.
 
-        offset: of the record that has it, or repeats it.
+        offset: of the record with the message.
         """
         message = hash(repr(sorted(record.items())))
         return self._first_offsets.setdefault(message, offset) >= offset
 
     def holds_context(self, line: bytes) -> bool:
-        """Return whether a line may have what holds for later ones, too."""
+        """Return whether a line may set values for later lines."""
         return any(mark in line for mark in self.host.CONTEXT_MARKS)
 
     def translate(self, line: bytes, offset: int) -> Record | None:
-        """Return the record in a line, or None. `read_changes` must have read those before it."""
+        """Return the record in a line, or None. Call `read_changes` up to it before."""
         return next(iter(self.records(line, offset)), None)
 
     def records(self, line: bytes, offset: int) -> list[Record]:
-        """Return the record in a line and those nested in it. `read_changes` must have read what is before them."""
+        """Return the record in a line, and the ones nested in it. Call `read_changes` up to it before."""
         whole = parse_object(line)
         if whole is None:
             return []
@@ -154,18 +154,18 @@ class HostRecords:
         return [record for record in records if record is not None]
 
     def translate_line(self, line: bytes, offset: int) -> list[bytes]:
-        """Return the lines that Claude Code would have written: of the record in a line, and of those nested in it."""
+        """Return the record in a line, and the ones nested in it, as lines of Claude Code."""
         whole = parse_object(line)
         held = [] if whole is None else self._held(line, whole[1], offset)
         context = self._context(offset)
         return [self._translate_one(record, context) for record in held]
 
     def _context(self, offset: int) -> dict[str, Any]:
-        """Return what the records up to the one at an offset said."""
+        """Return the values set by the records up to the one at an offset."""
         return self._changes[bisect_right(self._changes, offset, key=change_offset) - 1][1]
 
     def _held(self, line: bytes, record: dict[str, Any], offset: int) -> list[Mapping[str, Any]]:
-        """Return the record of a line and those nested in it that do not stand before it, as the host wrote them."""
+        """Return the record of a line, and its nested ones that are new, in the host's form."""
         if self.holds_context(line):
             self._note(offset, record)
         nested: list[Mapping[str, Any]] = []
@@ -178,7 +178,7 @@ class HostRecords:
         return [record, *nested]
 
     def _translate_one(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> bytes:
-        """Return a record as Claude Code would have written it, a JSON text."""
+        """Return a record in Claude Code's form, a JSON text."""
         translated = {
             "uuid": record.get("id"),
             "timestamp": record.get("timestamp"),
@@ -199,7 +199,7 @@ class HostRecords:
 
 
 def known_values(context: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a context that are texts, and those that only its host reads: they begin with "_"."""
+    """Return the text values of a context, and its host's own values: their names begin with "_"."""
     return {name: value for name, value in context.items() if isinstance(value, str) or name.startswith("_")}
 
 
@@ -211,8 +211,8 @@ def change_offset(change: tuple[int, object]) -> int:
 def parse_object(line: bytes) -> tuple[Record, dict[str, Any]] | None:
     """Return the record of another host in a line, and its object; None if there is none.
 
-    What is not valid UTF-8 becomes U+FFFD. Of an object that cannot be decoded, because it is too deep or has a number
-    of thousands of digits, only the type is left.
+    Invalid UTF-8 becomes U+FFFD. If an object cannot be decoded, because it is too deep or has a number of thousands of
+    digits, only its type is left.
     """
     record = parse_record(line)
     if record is None:
@@ -229,7 +229,7 @@ def parse_object(line: bytes) -> tuple[Record, dict[str, Any]] | None:
 
 
 def plain_content(content: object) -> object:
-    """Return a message's content with text blocks of Claude Code's type, whatever the host calls them."""
+    """Return a message's content with text blocks of Claude Code's type in place of the host's type."""
     if not isinstance(content, list):
         return content
     return [
@@ -241,7 +241,7 @@ def plain_content(content: object) -> object:
 
 
 def first_text(content: object) -> bytes:
-    """Return the first text of a message that is not blank, in UTF-8, b"" if there is none."""
+    """Return the first non-blank text of a message, in UTF-8; b"" if there is none."""
     blocks = content if isinstance(content, list) else [content]
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks]
     words = next((text.lstrip() for text in texts if isinstance(text, str) and text.strip()), "")
@@ -249,7 +249,7 @@ def first_text(content: object) -> bytes:
 
 
 def recognize(file: SeekableFile) -> HostRecords | None:
-    """Return what translates a transcript's records, by its first record; None for Claude Code and unknown hosts."""
+    """Return the translator of a transcript's records, by its first record; None for Claude Code and unknown hosts."""
     for _, line in forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
         record = parse_record(line)
         if record is not None and not is_another_hosts(record):
@@ -261,7 +261,7 @@ def recognize(file: SeekableFile) -> HostRecords | None:
 
 
 def is_another_hosts(record: Record) -> bool:
-    """Return whether a transcript that begins with this record may be another host's than Claude Code."""
+    """Return whether a transcript with this first record may be another host's than Claude Code's."""
     if record.uuid and record.session_id:
         return False  # only Claude Code's records have both
     try:
@@ -304,7 +304,7 @@ def find_own_session(head: bytes) -> str | None:
 def sub_agent_files(path: str, records: HostRecords | None, first: Record | None) -> list[str]:
     """Return the paths of the transcripts of a session's sub-agents, sorted.
 
-    path: of the session's own transcript.  records: what translates it.  first: its first record.
+    path: of the session's own transcript.  records: its translator.  first: its first record.
     """
     own = Path(path).absolute()
     session = own.name.partition(".jsonl")[0]
@@ -321,9 +321,9 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
 
 
 def begins_with_sub_agent(file: SeekableFile) -> bool | None:
-    """Return whether the first message of Claude Code's transcript is a sub-agent's; None if it begins with no message.
+    """Return whether the first message of Claude Code's transcript is a sub-agent's; None if there is no message yet.
 
-    A session of an older version has its sub-agents' records, too, without the id of an agent.
+    A session of an older version also has its sub-agents' records, but without an agent's id.
     """
     for record in forward_records(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
         if record.role is not None:
@@ -332,7 +332,7 @@ def begins_with_sub_agent(file: SeekableFile) -> bool | None:
 
 
 def read_session_id(path: str) -> str:
-    """Return the session that the first records of a transcript name, "" if it cannot be read or names none."""
+    """Return the session in the first records of a transcript; "" if it cannot be read or names none."""
     try:
         opened = open_source(path)
     except (OSError, ImportError):

@@ -1,4 +1,4 @@
-"""Whole messages: the records of a transcript, grouped by the message that they belong to."""
+"""Whole messages: the records of a transcript, grouped by message."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ MAX_MESSAGE_GAP_BYTES = 1 << 18  # from a message's record to its next one: 75 K
 class TranscriptMessage:
     """One message of the model's API, or of a user: one or more records of a transcript.
 
-    records: all of the message's records, oldest first. A line that is repeated, with the same uuid, is one record.
+    records: all of the message's records, oldest first. Repeated lines with the same uuid are one record.
     """
 
     __slots__ = ("_said", "records")
 
     def __init__(self, records: Sequence[Record], is_restated: bool = False) -> None:
-        """is_restated: each of the records has the whole message; the last one counts."""
+        """is_restated: whether each record has the whole message; then the last one counts."""
         self.records = records
         self._said = records[-1:] if is_restated else records
 
     @property
     def id(self) -> str | None:
-        """The message's id, which messages of users do not have."""
+        """The message's id. Messages of users have none."""
         return self.records[0].message_id
 
     @property
     def role(self) -> str | None:
-        """Whose it is: "user" or "assistant"; "human" in flat transcripts."""
+        """Its author: "user" or "assistant"; "human" in flat transcripts."""
         return self.records[0].role
 
     @property
     def model(self) -> str | None:
-        """The model of the first record that names one, or None."""
+        """The model of the first record with one, or None."""
         return next((record.model for record in self.records if record.model is not None), None)
 
     @property
@@ -79,7 +79,7 @@ class TranscriptMessage:
 
 
 class OpenMessage:
-    """A message that more records may belong to.
+    """A message that may get more records.
 
     is_whole: whether it is a message by itself.
     last_offset: of its last record.
@@ -105,11 +105,11 @@ def group_records(records: Iterable[Record], is_restated: bool) -> Iterator[Tran
     (`is_same_message`) belong to it if at most 256 KiB are between them, or if its agent has begun no other message
     since: hosts write other records between those of a message.
 
-    records: oldest first; one that stands twice counts once; those of other types than messages are left out.
+    records: oldest first. Repeated records count once; records of other types than messages are left out.
     is_restated: as for TranscriptMessage.
     """
     waiting: deque[OpenMessage] = deque()  # in the order of their first records
-    known: dict[str, list[OpenMessage]] = {}  # those of them that may get more records, by id
+    known: dict[str, list[OpenMessage]] = {}  # messages that may get more records, by id
     current: dict[str | None, OpenMessage] = {}  # the newest of each agent
     seen = SeenRecords()
     for record in records:
@@ -142,7 +142,7 @@ def is_over(message: OpenMessage, offset: int) -> bool:
 
 
 def close_message(message: OpenMessage, known: dict[str, list[OpenMessage]], is_restated: bool) -> TranscriptMessage:
-    """Return a message that is complete, and forget its id."""
+    """Return a complete message, and forget its id."""
     name = message.records[0].message_id
     if name is not None and message in (of_name := known.get(name, [])):
         of_name.remove(message)

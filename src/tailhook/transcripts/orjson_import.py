@@ -1,7 +1,7 @@
-"""orjson, imported such that Ctrl-C at any moment raises KeyboardInterrupt.
+"""Imports orjson such that Ctrl-C at any moment raises KeyboardInterrupt.
 
-The imports of orjson 3.13.0 itself end the process with SIGSEGV if one of them raises anything. So what it imports is
-imported before it: a module that is there already is found without running any code that could raise.
+The imports of orjson 3.13.0 itself end the process with SIGSEGV if one of them raises anything. So these modules
+are imported before it: an imported module is found without running any code that could raise.
 """
 
 import dataclasses  # noqa: F401 - for orjson

@@ -1,4 +1,4 @@
-"""The parts of a record that the hooks never ask for: the core makes them when a program does."""
+"""The parts of a record that the hooks never need: the core makes them when a program asks for them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -11,7 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Usage(NamedTuple):
     """Tokens that one response of the API used.
 
-    The input is what was neither read from the cache nor written to it. A count that is missing, or that is not a whole
+    The input is the tokens neither read from the cache nor written to it. A missing count, or one that is not a whole
     number from 0 to 2**63 - 1, is 0.
 
     >>> Usage(input=3, output=120, cache_read=9000, cache_creation=0)
@@ -25,7 +25,7 @@ class Usage(NamedTuple):
 
 
 class ToolResult:
-    """A tool_result block: what a tool gave back.
+    """A tool_result block: the result of a tool.
 
     tool_use_id: the id of the use that it answers, or None.
     is_error: whether the tool failed.
@@ -39,7 +39,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The content, read as `Record.text` reads a message's, with U+FFFD for what is not UTF-8."""
+        """The content as a text, by the rules of `Record.text`, with U+FFFD for invalid UTF-8."""
         record = parse_record(b'{"message":{"content":' + self._content + b"}}")
         return record.text if record else ""  # a record holds only valid JSON
 

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 GZIP_MARK = b"\x1f\x8b"  # RFC 1952, section 2.3.1
 ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
-MARK_BYTES_OF_FILE = 4  # in which these and the next are recognized
+MARK_BYTES_OF_FILE = 4  # needed to recognize these and the next
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, in little and in big endian (RFC 2781, section 3.2)
 GARBAGE = "it has bytes behind its compressed data that are not gzip: they were not read"
-COPY_BYTES = 1 << 20  # that are copied at a time
+COPY_BYTES = 1 << 20  # copied at a time
 
 
 class OpenSource:
-    """A source that is open.
+    """An open source.
 
     file: a seekable file of the transcript's own bytes, decompressed if they were compressed.
     is_owned: whether `close` closes the file.
-    path: the path or URL that it was opened by, or None.
-    is_live: whether a program may still be writing it: it is neither compressed nor at a URL.
-    version: how often its content was replaced by another, as far as `restart` was called.
-    fault: what is wrong with it although it can be read, or None.
+    path: its path or URL, or None.
+    is_live: whether a program may still write it: it is neither compressed nor at a URL.
+    version: how often `restart` was called: its content was replaced.
+    fault: a fault of a readable source, or None.
     """
 
     def __init__(self, file: SeekableFile, is_owned: bool, path: str | None, is_live: bool) -> None:
@@ -47,7 +47,7 @@ class OpenSource:
     def restart(self, file: SeekableFile | None = None) -> None:
         """Note that other content has replaced it.
 
-        file: the one that has taken the path, which belongs to this object. None: it is the same file.
+        file: the new one at the path; it belongs to this object. None: it is the same file.
         """
         if file is not None:
             if self.file.closed or os.path.samestat(os.fstat(file.fileno()), os.fstat(self.file.fileno())):
@@ -67,7 +67,7 @@ def open_source(source: TranscriptSource, version: UrlVersion | None = None) -> 
 
     A compressed source is recognized by its first bytes, and decompressed into a temporary file.
 
-    version: of a URL, that is wanted; None for the one that is there.
+    version: the wanted version of a URL; None for the current one.
 
     Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
     pipe, a damaged compressed file, UTF-16 or a URL that cannot be read, MissingExtraError if a library is missing.
@@ -120,9 +120,9 @@ def open_path(path: str) -> io.FileIO:
 def decompress(file: SeekableFile, name: str) -> tuple[io.FileIO, str | None] | None:
     """Return an unnamed temporary file with the decompressed bytes of a gzip or zstd file; None if it is neither.
 
-    With it is what is wrong with the file although it can be read, or None.
+    The second value is a fault of a readable file, or None.
 
-    All at once, because a transcript is read from its end as often as from its beginning.
+    It is decompressed at once, because a transcript is often read from its end.
 
     name: of the source, for messages. Raises SourceError if the file is cut off or damaged.
     """
@@ -141,7 +141,7 @@ def decompress(file: SeekableFile, name: str) -> tuple[io.FileIO, str | None] | 
 
 
 class GzipMembers:
-    """Reads a gzip file up to the first byte behind its last member that does not begin another one, as gzip(1) does.
+    """Reads all members of a gzip file, and stops at the first byte that begins no member, like gzip(1).
 
     has_garbage: whether there was such a byte.
     """
@@ -218,8 +218,8 @@ def write_chunk(plain: Any, chunk: bytes, name: str) -> None:
 def copy_to_temporary(source: Any, errors: tuple[type[Exception], ...], name: str) -> io.FileIO:
     """Return an unnamed temporary file with all bytes of a source, and close the source.
 
-    source: a file, which may decompress what it reads.
-    errors: what it raises for damaged data.
+    source: a file; it may decompress during reading.
+    errors: raised by it for damaged data.
     name: of the source, for messages.
 
     Raises SourceError if the data is damaged or there is no room for the copy.

@@ -37,22 +37,22 @@ MAX_OFFSET = (1 << 63) - 1  # of a file
 class Transcript:
     """A transcript: made by `open`, closed by `close` or at the end of a `with` block.
 
-    Iteration gives its records, oldest first. Lines that hold no record are passed over; records of unknown types are
-    given as they are. A record of Claude Code that stands twice, with the same uuid, is given once: a compaction writes
-    old records again. Each iteration reads what the file held when it began. A file that is truncated or overwritten
-    meanwhile ends it. A transcript of Codex, Gemini, Copilot or Cursor gives records with Claude Code's types and
-    attributes; `Record.json` is the host's own.
+    Iteration gives its records, oldest first. Lines without a record are skipped; records of unknown types are given as
+    they are. If Claude Code wrote a record twice, with the same uuid, it is given once: a compaction writes old records
+    again. Each iteration reads the file up to its end at the beginning of the iteration. If the file is truncated or
+    overwritten meanwhile, the iteration ends. A transcript of Codex, Gemini, Copilot or Cursor gives records with
+    Claude Code's types and attributes; `Record.json` gives the host's own record.
     """
 
     def __init__(self, source: TranscriptSource) -> None:
-        """source: as for `open`. It is opened when it is first read."""
+        """source: as for `open`. It is opened at the first reading."""
         self._source = source
         self._opened: OpenSource | None = None
         self._closed = False
         self._host_records: HostRecords | None = None
         self._is_recognized = False
         self._is_of_sub_agent: bool | None = None  # None: not known yet
-        self._version = 0  # of the content in which host and sub-agent were recognized
+        self._version = 0  # of the content from which host and sub-agent were recognized
         self._followers: list[Follower] = []
         self._sub_agents: list[Transcript] = []
 
@@ -70,11 +70,11 @@ class Transcript:
 
     @property
     def path(self) -> str | None:
-        """The path or URL that it was opened by; None for a binary file."""
+        """The path or URL that was opened; None for a binary file."""
         return os.fspath(self._source) if isinstance(self._source, str | os.PathLike) else None
 
     def close(self) -> None:
-        """End every `follow`, and close the file, unless it is the caller's, and the transcripts of sub-agents."""
+        """End every `follow`, and close the transcripts of sub-agents and the file, unless the file is the caller's."""
         self._closed = True
         for follower in self._followers:
             follower.stop()
@@ -98,7 +98,7 @@ class Transcript:
         return opened.file
 
     def _translated(self) -> HostRecords | None:
-        """Return what translates the records of another host than Claude Code; None for Claude Code's."""
+        """Return the translator of another host's records; None for Claude Code's."""
         file = self._file
         if not self._is_recognized:
             from tailhook.transcripts.host_records import recognize
@@ -111,7 +111,7 @@ class Transcript:
     def host(self) -> str:
         """The program that wrote it, by its first records: "claude-code", "codex", "gemini", "copilot" or "cursor".
 
-        What is not recognized counts as Claude Code's.
+        An unknown transcript counts as Claude Code's.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.host
@@ -123,7 +123,7 @@ class Transcript:
 
     @property
     def is_of_sub_agent(self) -> bool:
-        """Whether it is the transcript of a sub-agent, as Claude Code writes them: a sub-agent's message is the first.
+        """Whether it is Claude Code's transcript of a sub-agent: the first message is a sub-agent's.
 
         `last_message`, `findall` and `find_last` leave out sub-agents in the transcript of a session, and take the
         sub-agent's own messages in such a transcript.
@@ -159,7 +159,7 @@ class Transcript:
     def at(self, offset: int) -> Record:
         """Return the record whose line begins at an offset: bytes from the start, decompressed, as in `Record.offset`.
 
-        Raises ValueError if no record begins there, and TypeError for what is not a whole number.
+        Raises ValueError if no record begins there, and TypeError if it is not a whole number.
 
         >>> with open("session.jsonl") as transcript:
         ...     [transcript.at(record.offset).role for record in transcript]
@@ -192,13 +192,13 @@ class Transcript:
         return group_records(self, translated is not None and translated.host.RESTATES_MESSAGES)
 
     def follow(self) -> Iterator[Record]:
-        """Yield all records, oldest first, and then waits for more and yields them as they are written.
+        """Yield all records, oldest first. Then wait for more, and yield them as they are written.
 
-        Looks for more ten times a second. Continues if the file is truncated, overwritten, or replaced by another one
-        at its path: with the records from the beginning of the new content, which the transcript's other methods then
-        read, too. Ends on `break`, or when `close` is called, also by another thread.
+        Looks for more ten times a second. If the file is truncated, overwritten, or replaced by another one at its
+        path, it continues with the records from the beginning of the new content. Then the transcript's other methods
+        read the new content, too. Ends on `break`, or when `close` is called, also by another thread.
 
-        Raises SourceError for what no program is still writing: a compressed file or a URL.
+        Raises SourceError for a compressed file or a URL: no program is still writing it.
 
         >>> with open("session.jsonl") as transcript:
         ...     for record in transcript.follow():
@@ -217,10 +217,10 @@ class Transcript:
     def sub_agents(self) -> list[Transcript]:
         """Return the transcripts of this session's sub-agents, in the order of their paths.
 
-        They are opened when they are first read, and closed with this one. In each, `last_message`, `findall` and
-        `find_last` take the sub-agent's own messages. Claude Code (2.1.2 and later) keeps them in
-        `SESSION/subagents/` beside `SESSION.jsonl`; older versions keep all of a project's beside the sessions', and
-        each names its session. Other hosts write sub-agents into the session's own file, or nowhere.
+        They are opened at their first reading, and closed with this one. In each, `last_message`, `findall` and
+        `find_last` take the sub-agent's own messages. Claude Code (2.1.2 and later) keeps them in `SESSION/subagents/`
+        beside `SESSION.jsonl`. Older versions keep all of a project's beside the sessions; each of them names its
+        session. Other hosts write sub-agents into the session's own file, or nowhere.
 
         Raises ValueError if the transcript was not opened by the path of a file.
 
@@ -245,8 +245,8 @@ class Transcript:
     def last_message(self) -> str | None:
         """Return the newest text message of the assistant, as the hooks see it, or None.
 
-        Its text blocks are joined by newlines. Sub-agents' messages, API errors and what the host wrote do not count,
-        unless it is the transcript of a sub-agent: then its messages count.
+        Its text blocks are joined by newlines. Sub-agents' messages, API errors and the host's texts do not count. In
+        the transcript of a sub-agent, the sub-agent's messages count.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.last_message()
@@ -259,7 +259,7 @@ class Transcript:
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
     def find_last(self, patterns: PatternSet, roles: Collection[str] = ("assistant",)) -> RecordMatch | None:
-        """Return the last match in the newest record that has one, or None. Takes and raises what `findall` does."""
+        """Return the last match in the newest record with a match, or None. Arguments and errors as for `findall`."""
         check_patterns(patterns)
         for record in self.reversed(roles):
             if is_own_text(record, self.is_of_sub_agent) and (found := patterns.findall(record.text)):
@@ -270,8 +270,8 @@ class Transcript:
         """Yield every match in the texts of the records, oldest first.
 
         patterns: PatternSet.
-        roles: whose records are searched. Sub-agents' (but in the transcript of a sub-agent), API errors and what the
-            host wrote are left out.
+        roles: of the searched records. API errors and the host's texts are left out, and sub-agents' records too,
+            except in the transcript of a sub-agent.
 
         Raises TypeError if `patterns` is anything else, and for a single str as `roles`.
         """
@@ -307,9 +307,9 @@ def check_patterns(patterns: PatternSet) -> None:
 
 
 def is_own_text(record: Record, in_sub_agent: bool = False) -> bool:
-    """Return whether the agent or a person, and not the host in their name, said this in the main conversation.
+    """Return whether the agent or a person wrote this in the main conversation, not the host in their name.
 
-    in_sub_agent: the record is in the transcript of a sub-agent, whose conversation is the main one there.
+    in_sub_agent: whether the record is in a sub-agent's transcript: the sub-agent's conversation is the main one there.
     """
     return record.has_own_words and (in_sub_agent or not record.is_sidechain)
 
@@ -317,9 +317,10 @@ def is_own_text(record: Record, in_sub_agent: bool = False) -> bool:
 def open(source: TranscriptSource) -> Transcript:  # noqa: A001 - the library's own verb
     """Open a transcript for reading.
 
-    source: a path, a URL (https, s3, gs, ...; extra `[s3]`), or a seekable binary file, which is not closed. It may be
-        compressed with gzip or zstd (extra `[zstd]` before Python 3.14): then it is decompressed into a temporary file.
-        If the file at a URL grows or is replaced after it was opened, reading the transcript raises SourceError.
+    source: a path, a URL (https, s3, gs, ...; extra `[s3]`), or a seekable binary file. Such a file is not closed. It
+        may be compressed with gzip or zstd (extra `[zstd]` before Python 3.14): then it is decompressed into a
+        temporary file. If the file at a URL grows or is replaced after it was opened, reading the transcript raises
+        SourceError.
 
     Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
     pipe, a damaged compressed file or a URL that cannot be read, MissingExtraError if a library is not installed.

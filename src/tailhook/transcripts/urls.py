@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any, BinaryIO
 
-URL_BLOCK_BYTES = 1 << 20  # that are fetched at a time
+URL_BLOCK_BYTES = 1 << 20  # fetched at a time
 MAX_URL_BLOCKS = 4  # that are kept
 WEB_SCHEMES = ("http", "https")
-# Parameters of a query, in small letters, that let the caller in; and those that belong to a signature of AWS, Google,
-# CloudFront and Azure. All others may name the file.
+# Parameters of a query, in small letters, with credentials; and those of signatures of AWS, Google, CloudFront and
+# Azure. All others may name the file.
 SECRET_PARAMETERS = (
     *("signature", "sig", "x-amz-signature", "x-goog-signature"),
     *("token", "access_token", "auth_token", "api_key", "apikey", "secret", "password"),
@@ -28,19 +28,19 @@ SIGNED_PARAMETERS = (
 )
 SIGNED_PREFIXES = ("x-amz-", "x-goog-")
 BUCKET_SCHEMES = ("s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl")
-# A store that is busy or away is asked again, with growing pauses, until this time has passed since the first request.
+# A busy or unreachable store is asked again, with growing pauses, until this time has passed since the first request.
 URL_BUDGET_S = 30.0
 FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 4.0
-MAX_URL_RETRIES = 10_000  # for obstore, which needs a number: the time ends them
-WEB_LISTING_BUDGET_S = 3.0  # a web server that cannot list may answer 501, which obstore takes for a busy server
-# Options of obstore's HTTP client, each of which AWS_… sets.
+MAX_URL_RETRIES = 10_000  # obstore needs a number; the time ends the attempts
+WEB_LISTING_BUDGET_S = 3.0  # a server that cannot list may answer 501 (for obstore: busy)
+# Options of obstore's HTTP client; AWS_… sets each of them.
 CLIENT_OPTIONS = (
     *("allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only", "http2_only"),
     *("http2_keep_alive_interval", "http2_keep_alive_timeout", "http2_keep_alive_while_idle", "pool_idle_timeout"),
     *("pool_max_idle_per_host", "proxy_url", "timeout", "user_agent"),
 )
-SIGNAL_INTERVAL_S = 0.1  # how often a wait for a store looks for signals
-MAX_REASON_CHARS = 500  # of what a server answers
+SIGNAL_INTERVAL_S = 0.1  # between two looks for signals while waiting for a store
+MAX_REASON_CHARS = 500  # of a server's answer
 CUT_WORDS = "response body error"  # of obstore: a connection ended before its answer did
 
 
@@ -52,16 +52,16 @@ class CutAnswerError(SourceError):
 
 
 def is_url(source: str) -> bool:
-    """Return whether a source is a URL, and not a file whose name looks like one."""
+    """Return whether a source is a URL; False for an existing file with such a name."""
     return "://" in source and not os.path.exists(source)  # noqa: PTH110 - a URL is not a Path
 
 
 def split_url(url: str) -> tuple[str, str]:
-    """Return the URL of the store in which a file is, and the file's name in it.
+    """Return the URL of a file's store, and the file's name in it.
 
-    A bucket is a store, and the rest of its URL is the name as it is. Elsewhere the folder is the store, and the name
-    is what its percent-encoding stands for. The query of a web address belongs to the store, which sends it with every
-    name. A fragment is not sent.
+    A bucket is a store, and the rest of its URL is the name, unchanged. Elsewhere the folder is the store, and the name
+    is percent-decoded. The query of a web address belongs to the store: the store sends it with every name. A fragment
+    is not sent.
 
     >>> split_url("s3://bucket/folder/a%20b.jsonl"), split_url("https://host/folder/a%20b.jsonl?signed=1#top")
     (('s3://bucket', 'folder/a%20b.jsonl'), ('https://host/folder?signed=1', 'a b.jsonl'))
@@ -94,10 +94,10 @@ def normalize_scheme(url: str) -> str:
 
 
 def without_credentials(url: str) -> str:
-    """Return a URL as rows and messages show it: a web address without its user, a signature and tokens.
+    """Return a URL for rows and messages: a web address without its user, signature and tokens.
 
-    Each time an address is signed, its signature is another one, but the file is the same. What else is in a query may
-    name the file, and stays. Paths and other URLs stay as they are.
+    Each signing of an address gives another signature for the same file. The rest of a query may name the file, and
+    stays. Paths and other URLs stay as they are.
 
     >>> without_credentials("https://me:pw@host/a.jsonl?X-Amz-Date=20261122&X-Amz-Signature=0f")
     'https://host/a.jsonl'
@@ -128,7 +128,7 @@ def without_credentials(url: str) -> str:
 
 
 class UrlVersion:
-    """By what it is known whether a file at a URL is still the same."""
+    """The version of a file at a URL: it shows whether the file is still the same."""
 
     __slots__ = ("etag", "modified", "size")
 
@@ -148,14 +148,14 @@ class UrlVersion:
 
 
 class UrlFile(io.RawIOBase):
-    """A file at a URL, fetched in blocks of 1 MiB, of which the last four are kept."""
+    """A file at a URL, fetched in blocks of 1 MiB. The last four blocks are kept."""
 
     def __init__(self, shown: str, store: Any, name: str, version: UrlVersion | None, has_query: bool) -> None:
         """Look up the file's size and version.
 
         shown, has_query: as for `find_facts`.
         store: of obstore.  name: the file's in the store.
-        version: that is wanted; None for the one that is there.
+        version: the wanted one; None for the current one.
 
         Raises FileNotFoundError or SourceError.
         """
@@ -191,7 +191,7 @@ class UrlFile(io.RawIOBase):
             number, inside = divmod(start + done, URL_BLOCK_BYTES)
             piece = self._block(number)[inside : inside + wanted - done]
             if not piece:
-                break  # the file is shorter than it was
+                break  # the file has become shorter
             buffer[done : done + len(piece)] = piece
             done += len(piece)
         self._position = start + done
@@ -211,7 +211,7 @@ class UrlFile(io.RawIOBase):
 def open_url(url: str, version: UrlVersion | None = None) -> BinaryIO:
     """Open a URL: https, http, s3, gs, az and file. Raises MissingExtraError, FileNotFoundError or SourceError.
 
-    version: that is wanted; None for the one that is there. If the file is replaced by another version, reading it
+    version: the wanted one; None for the current one. If the file is replaced by another version, reading it
         raises SourceError.
 
     Credentials and regions come from the environment, as obstore reads it (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …).
@@ -228,9 +228,9 @@ def open_url(url: str, version: UrlVersion | None = None) -> BinaryIO:
 def open_store(base: str, shown: str, budget_s: float | None = None) -> Any:
     """Return the store of obstore at a URL. Raises MissingExtraError or SourceError.
 
-    base: of the store, as `split_url` gives it.
-    shown: the URL in messages, as `without_credentials` gives it; so in the functions below.
-    budget_s: how long a request is repeated if the store is busy or away; None for URL_BUDGET_S.
+    base: of the store, from `split_url`.
+    shown: the URL for messages, from `without_credentials`; the same in the functions below.
+    budget_s: how long a request is repeated if the store is busy or unreachable; None for URL_BUDGET_S.
     """
     try:
         from datetime import timedelta
@@ -267,14 +267,14 @@ def is_endpoint_plain() -> bool:
 
 
 def client_options() -> dict[str, Any]:
-    """Return what AWS_… variables set for obstore's HTTP client, which options of ours would replace as a whole."""
+    """Return the options of obstore's HTTP client from AWS_… variables: our own options would replace all of them."""
     return {name: os.environ[key] for name in CLIENT_OPTIONS if (key := f"AWS_{name.upper()}") in os.environ}
 
 
 def find_facts(shown: str, store: Any, name: str, has_query: bool) -> Any:
     """Return the size and other facts of a file in a store. Raises FileNotFoundError or SourceError.
 
-    has_query: the address may be signed for GET only. Then its first byte is asked for.
+    has_query: whether there is a query: the address may be signed for GET only, so its first byte is requested.
     """
     try:
         return ask_store("head", shown, store, name)
@@ -292,16 +292,16 @@ def version_of(facts: Any) -> UrlVersion:
 
 
 def replaced_error(shown: str) -> SourceError:
-    """Return the error for a file of which another version was found than the one that is read."""
+    """Return the error for a file that was replaced by another version during reading."""
     return SourceError(f"{shown} was replaced while it was read: read it again")
 
 
 def fetch_range(shown: str, store: Any, name: str, start: int, length: int, version: UrlVersion) -> bytes:
     """Return bytes of a version of a file in a store. Raises FileNotFoundError or SourceError.
 
-    The version of the answer is compared. A condition in the request (If-Match) would not do: servers may ignore it,
-    and it never holds for a weak etag. For the same reason obstore does not ask for the rest of an answer that was cut
-    if the file has no strong etag. Then all of it is asked for again.
+    The version of the answer is compared. A condition in the request (If-Match) is not enough: servers may ignore it,
+    and it never holds for a weak etag. For the same reason, if an answer was cut and the file has no strong etag,
+    obstore does not request the rest. Then the whole is requested again.
     """
     data = b""
     for is_last in attempts():
@@ -331,14 +331,14 @@ def attempts() -> Iterator[bool]:
 
 
 def ask_store(function: str, shown: str, *arguments: Any, **options: Any) -> Any:
-    """Return what a function of obstore gives. Raises FileNotFoundError or SourceError."""
+    """Return the result of a function of obstore. Raises FileNotFoundError or SourceError."""
     import obstore
 
     return call_store(shown, getattr(obstore, function), *arguments, **options)
 
 
 def call_store(shown: str, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Return what a function of a store gives. Raises FileNotFoundError or SourceError."""
+    """Return the result of a function of a store. Raises FileNotFoundError or SourceError."""
     from obstore.exceptions import BaseError, NotFoundError
 
     try:
@@ -350,17 +350,17 @@ def call_store(shown: str, function: Callable[..., Any], *arguments: Any, **opti
 
 
 def store_error(what: str, error: Exception) -> SourceError:
-    """Return the error for what a store failed to do.  error: of obstore or the system."""
+    """Return the error for a failure of a store.  error: of obstore or the system."""
     kind = CutAnswerError if CUT_WORDS in str(error) else SourceError
     return kind(f"{what}: {store_reason(error)}")
 
 
 def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Return what a function of a store gives. In the main thread, Ctrl-C and other signals end the wait for it.
+    """Return the result of a function of a store. In the main thread, Ctrl-C and other signals end the wait for it.
 
-    Python looks for signals in the main thread, between two of its instructions, and such a function may wait for a
-    server for URL_BUDGET_S. So another thread calls it, and goes on if the wait has ended. If no thread can be
-    started, as while Python ends, this one calls it.
+    Python handles signals in the main thread, between two of its instructions, but such a function may wait for a
+    server for URL_BUDGET_S. So another thread calls it, and goes on even if the wait has ended. If no thread can be
+    started, for example at Python's end, this thread calls it.
     """
     from threading import Thread, current_thread, main_thread
 
@@ -381,9 +381,9 @@ def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options:
     except RuntimeError:
         return function(*arguments, **options)
     while thread.is_alive():
-        thread.join(SIGNAL_INTERVAL_S)  # the system may hand a signal to any thread, which does not wake this one
+        thread.join(SIGNAL_INTERVAL_S)  # a signal in another thread does not wake this one
     if failed:
-        raise failed.pop()  # or the exception would hold itself, through this frame
+        raise failed.pop()  # otherwise the exception would hold itself, through this frame
     return given[0]
 
 
