@@ -10,16 +10,17 @@ import pytest
 from support.host import ENVIRONMENT
 
 
-def run_into(stdout, folder, *words):
+def run_into(stdout, folder, *words, env=(), **options):
     """Run a command in a folder with this stdout."""
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],
-        env={**ENVIRONMENT, "HOME": str(folder)},
+        env={**ENVIRONMENT, "HOME": str(folder), **dict(env)},
         cwd=folder,
         stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         check=False,
+        **options,
     )
 
 
@@ -38,6 +39,34 @@ def test_a_full_disk_at_the_output_is_reported(tmp_path, folder, words):
     with open("/dev/full", "wb") as full:
         done = run_into(full, tmp_path, *words)
     assert (done.returncode, done.stderr) == (1, "tailhook: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("env", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["scan", "--table", "records", "transcripts"],
+        ["scan", "--table", "records", "--format", "csv", "transcripts"],
+        ["scan", "--table", "records", "--format", "table", "transcripts"],
+        ["usage", "--json", "transcripts"],
+        ["explain", "transcripts/s-1.jsonl"],
+    ],
+    ids=" ".join,
+)
+def test_an_output_of_which_a_full_disk_takes_the_beginning_is_an_error(tmp_path, folder, words, env):
+    place = tmp_path / "out"
+    with place.open("wb") as out:
+        assert run_into(out, tmp_path, *words, env=env).returncode == 0
+    size = place.stat().st_size - 1
+    with place.open("wb") as out:
+        done = run_into(
+            out,
+            tmp_path,
+            *words,
+            env=env,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size)),
+        )
+    assert (done.returncode, done.stderr) == (1, "tailhook: standard output: File too large\n")
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def open_missing_streams() -> None:
 
 
 class WaitingFile(io.FileIO):
-    """A standard stream on a non-blocking pipe: waits for its reader, like a blocking pipe."""
+    """A standard stream. On a non-blocking pipe it waits for the reader, like a blocking pipe."""
 
     def write(self, data: "ReadableBuffer") -> int:
         """Write some bytes, and return how many. Raises OSError."""
@@ -70,15 +70,22 @@ def is_blocking(stream: io.TextIOWrapper) -> bool:
         return True
 
 
-def wait_for_readers() -> None:
-    """Let stdout and stderr wait for their readers if they are non-blocking. Otherwise print would lose text."""
+def write_streams_whole() -> None:
+    """Let stdout and stderr write all that they get. Without a buffer, Python loses what does not fit at once.
+
+    PYTHONUNBUFFERED takes the buffer away. A non-blocking pipe makes it useless. A disk that is almost full takes only
+    the beginning, and reports nothing before the next write.
+    """
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not is_blocking(stream):
-            raw = WaitingFile(stream.fileno(), "w", closefd=False)
-            waiting = io.TextIOWrapper(
-                io.BufferedWriter(raw), stream.encoding, stream.errors, line_buffering=stream.line_buffering
-            )
-            setattr(sys, "stdout" if stream is sys.stdout else "stderr", waiting)
+        if not isinstance(stream, io.TextIOWrapper):
+            continue
+        is_buffered = not isinstance(stream.buffer, io.RawIOBase)
+        if is_buffered and is_blocking(stream):
+            continue
+        by_line = stream.line_buffering or not is_buffered
+        file = io.BufferedWriter(WaitingFile(stream.fileno(), "w", closefd=False))
+        whole = io.TextIOWrapper(file, stream.encoding, stream.errors, line_buffering=by_line)
+        setattr(sys, "stdout" if stream is sys.stdout else "stderr", whole)
 
 
 def check_stdout(advice: str) -> None:
