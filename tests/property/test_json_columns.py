@@ -6,6 +6,7 @@ import tempfile
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.long_runs import examples
 
 from tailhook._core import JsonIndenter, fingerprint, read_json_columns
@@ -99,7 +100,7 @@ def test_a_row_or_a_member_may_lie_anywhere_in_the_window_and_be_larger_than_it(
     assert c == [None, *([n] for n in range(200))]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     [
         b"",

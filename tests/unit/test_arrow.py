@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from support.cases import in_one_test
 
 import tailhook
 from tailhook._core import ArrowBatch, RangeScan, ScanProgram, arrow_stream, make_batch
@@ -45,7 +46,7 @@ def same(found, rows):
     assert [row is None for row in rows] == [False] * len(rows)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 1000])
+@in_one_test("count", [0, 1, 2, 3, 4, 7, 8, 9, 63, 64, 65, 1000])
 def test_a_batch_of_any_length_is_read_as_it_was_made(count):
     rows = (ROWS * (count // len(ROWS) + 1))[:count]
     batch = make_batch("records", NAMES, rows)

@@ -7,6 +7,7 @@ import sys
 import tracemalloc
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import Automaton
 from tailhook.patterns.automaton import compile_table
@@ -47,8 +48,8 @@ def test_a_literal_is_found_at_each_place_of_a_block():
             assert some.hits(text) == [(0, before, before + 6)]
 
 
-@pytest.mark.parametrize("count", [1, 2, 7, 8, 9, 40, 94, 300, 700, 3000])
-@pytest.mark.parametrize("ignore_case", [False, True])
+@in_one_test("count", [1, 2, 7, 8, 9, 40, 94, 300, 700, 3000])
+@in_one_test("ignore_case", [False, True])
 def test_sets_of_any_size_find_what_bytes_find_does(count, ignore_case):
     chance = random.Random(count)
     patterns = ["".join(chance.choices("abcd -<é漢", k=chance.randint(1, 9))) for _ in range(count)]

@@ -1,6 +1,7 @@
 """A bad line yields its last complete object that starts the line, follows another, or ends where the line ends."""
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import parse_record
 
@@ -12,7 +13,7 @@ def record_of(line):
     return record and record.json()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("line", "record"),
     [
         (b'{"a":1}{"b":2}', {"b": 2}),
@@ -47,7 +48,7 @@ def test_the_last_object_that_qualifies_is_the_record(line, record):
     assert record_of(line) == record
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     [
         b'{"torn":{"a":1}',
@@ -80,7 +81,7 @@ def test_objects_within_a_torn_record_are_not_records(line):
     assert record_of(line) is None
 
 
-@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+@in_one_test("cut", range(1, len(WHOLE)))
 def test_a_record_survives_one_torn_before_it_on_the_same_line_unless_it_stands_like_its_value(cut):
     torn = WHOLE[:cut]
     record = record_of(torn + b'{"next":1}')
@@ -88,12 +89,12 @@ def test_a_record_survives_one_torn_before_it_on_the_same_line_unless_it_stands_
     assert record_of(torn + b"\0\0" + b'{"next":1}') == {"next": 1}
 
 
-@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+@in_one_test("cut", range(1, len(WHOLE)))
 def test_a_record_survives_one_torn_after_it_on_the_same_line(cut):
     assert record_of(b'{"first":1}' + WHOLE[:cut]) == {"first": 1}
 
 
-@pytest.mark.parametrize("cut", range(1, len(WHOLE)))
+@in_one_test("cut", range(1, len(WHOLE)))
 def test_a_torn_record_yields_nothing(cut):
     assert record_of(WHOLE[:cut]) is None
     if cut not in (WHOLE.index(b'{"id"'), WHOLE.index(b'{"type":"text"')):  # an object that starts the line

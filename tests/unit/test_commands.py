@@ -13,6 +13,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.host import HANGS_S
 from support.steps import counted_lines
 
@@ -109,23 +110,23 @@ def runs(line, wanted, budget=None):
     return ShellLine(line, budget or Budget(MAX_STEPS)).outcome_of(wanted)[0] != ABSENT
 
 
-@pytest.mark.parametrize("command", RUN)
+@in_one_test("command", RUN)
 def test_this_runs_the_command(command):
     assert runs(command, ["pytest"])
 
 
-@pytest.mark.parametrize("command", NOT_RUN)
+@in_one_test("command", NOT_RUN)
 def test_this_does_not_run_the_command(command):
     assert not runs(command, ["pytest"])
 
 
-@pytest.mark.parametrize("command", UNKNOWN)
+@in_one_test("command", UNKNOWN)
 def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
     assert runs(command.format("pytest"), ["pytest"])
     assert not runs(command.format("other"), ["make"])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("command", "ran", "is_run"),
     [
         ("npm test", "npm test", True),
@@ -181,7 +182,7 @@ def test_a_command_of_several_words(command, ran, is_run):
     assert runs(command, parse_command(ran)) is is_run
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("command", "ran"),
     [
         ("pytest --version", "pytest"),
@@ -228,7 +229,7 @@ def test_a_folder_that_is_named_as_the_target_is_not_the_target(command, ran):
     assert not runs(command, parse_command(ran))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "command",
     [
         "ruff check tests/run.py", "uvx ruff@latest check tests/run.py", "python -m ruff check tests/run.py",
@@ -426,7 +427,7 @@ def test_any_line_is_taken_apart(line):
     runs(line, ["pytest"])
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "text",
     ["a;b", "a|b", "a && b", "a & b", "a > b", "a < b", "a # b", "! a", "if a", "(a)", "{ a; }", "a() { b; }", "case a",
      "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "a\nb", "a\x1b", "a\u202eb", "a 'b",
@@ -450,7 +451,7 @@ def test_the_words_to_look_for_are_those_of_a_shell():
 REAL = json.loads(Path(__file__).with_name("commands_of_agents.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("number", range(len(REAL)))
+@in_one_test("number", range(len(REAL)))
 def test_a_real_command_runs_what_a_person_reads_in_it(number):
     """The commands are those of shared transcripts; names of people are left out."""
     command = REAL[number]["command"]

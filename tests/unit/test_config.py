@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.hook.config import KEYS, MAX_MEMBERS, MAX_SECONDS, load, stays_below, usable_values
 from tailhook.hook.machines import configured_machines
@@ -159,7 +160,7 @@ def test_a_section_that_is_not_an_object_has_no_values(values):
     assert usable_values(values, KINDS) == {}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("key", "value"),
     [
         *[("t", value) for value in ("", "text", "é", "\udc80")],
@@ -174,7 +175,7 @@ def test_a_value_of_its_keys_kind_counts(key, value):
     assert usable_values({key: value}, KINDS) == {key: value}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("key", "value"),
     [
         *[("t", value) for value in (None, 1, True, ["a"], {}, "a\0b", "\ud800")],

@@ -5,7 +5,7 @@ import runpy
 from functools import cache
 from pathlib import Path
 
-import pytest
+from support.cases import in_one_test
 
 EXT = Path(__file__).parents[2] / "ext"
 PARTS = {path.relative_to(EXT).as_posix(): path.read_text(encoding="utf-8") for path in sorted(EXT.rglob("*.pxi"))}
@@ -87,7 +87,7 @@ def words(about):
     return [re.compile(rf"\b{word.replace('*', chr(92) + 'w+')}\b") for word in found]
 
 
-@pytest.mark.parametrize("name", sorted(set(PARTS) - {"imports.pxi"}))
+@in_one_test("name", sorted(set(PARTS) - {"imports.pxi"}))
 def test_a_part_needs_what_it_lists_and_gives_what_is_used(name):
     others = {other: text for other, text in PARTS.items() if other not in (name, "imports.pxi")}
     given, _, needed = header(PARTS[name]).partition("Gives: ")[2].partition("Needs: ")
@@ -125,9 +125,7 @@ def test_only_start_and_end_of_a_scan_are_columns_of_two_kinds():
 COUNTED = re.compile(r"""(?:"(?:[^"\\]|\\.)+"|b'(?:[^'\\]|\\.)+'), [1-9]\d*\b""")
 
 
-@pytest.mark.parametrize(
-    "path", sorted([*EXT.rglob("*.pxi"), *EXT.rglob("*.h"), *EXT.rglob("*.c")]), ids=lambda path: path.name
-)
+@in_one_test("path", sorted([*EXT.rglob("*.pxi"), *EXT.rglob("*.h"), *EXT.rglob("*.c")]), ids=lambda path: path.name)
 def test_the_compiler_counts_the_length_of_a_literal(path):
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if COUNTED.search(line)] == [], "write LIT(...) of literal.h"

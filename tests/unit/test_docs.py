@@ -18,6 +18,7 @@ import pytest
 from fuzz.targets import TARGETS
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from support.cases import in_one_test
 from support.host import short_folder, tailhook
 from support.library_sample import write_sample
 
@@ -366,7 +367,7 @@ def test_every_test_that_a_page_names_exists(page):
             assert f"def {span}(" in sources, span
 
 
-@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+@in_one_test("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
     targets = [token.attrGet("href") or token.attrGet("src") for token in tokens(page)]
     html = "".join(token.content for token in tokens(page) if token.type in ("html_block", "html_inline"))

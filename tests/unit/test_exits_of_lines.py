@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.shell_lines import BashOracle, make_line
 
 from tailhook.machines.gate import MAX_STEPS
@@ -19,7 +20,7 @@ def outcome_of(line, wanted="pytest"):
     return ShellLine(line, Budget(MAX_STEPS)).outcome_of(shlex.split(wanted))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     ["cd x && set -o pipefail && pytest | tail",
      "pytest", "pytest && echo ok", "cd x && pytest", "pytest -q 2>&1", "timeout 60 pytest", "(pytest)", "{ pytest; }",
@@ -87,13 +88,13 @@ HIDDEN = {
 }
 
 
-@pytest.mark.parametrize("line", HIDDEN)
+@in_one_test("line", HIDDEN)
 def test_a_run_whose_exit_code_is_not_the_lines_is_not_a_successful_one(line):
     line, why = line.replace("$RUNNER", "PYTEST=pytest; $PYTEST"), HIDDEN[line]
     assert outcome_of(line) == ("hidden", why)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     ["echo pytest", "t() { pytest; }", "pytest() { ls; }; pytest", "false && pytest", "true || pytest",
      "exit 1; pytest", "rtk grep pytest src", "unknown echo pytest", "pip install pytest", "git commit -m pytest",
@@ -109,7 +110,7 @@ def test_a_wanted_command_that_hosts_excuse_counts_all_the_same(wanted):
     assert outcome_of(f"cd x && {wanted}", wanted) == ("run", "")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("line", "wanted"),
     [
         ("podman run --rm image pytest", "pytest"),

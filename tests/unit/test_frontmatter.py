@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.stores.atomic import TOO_LARGE
 from tailhook.stores.frontmatter import FrontMatter, FrontMatterFile
@@ -77,7 +78,7 @@ def test_an_absent_key_becomes_the_first(newline):
     assert FrontMatter(text).set("iteration", "1") == text.replace("---", f"---{newline}iteration: 1", 1)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "before",
     [
         "nested:\n  iteration: 7\n",
@@ -90,7 +91,7 @@ def test_an_absent_key_becomes_the_first(newline):
         "list:\n- iteration: 7\n",
     ],
 )
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@in_one_test("newline", ["\n", "\r\n"])
 def test_a_line_that_belongs_to_another_key_is_not_a_key(before, newline):
     text = f"---\n{before}iteration: 1\n---\nGo."
     page = FrontMatter(text.replace("\n", newline))

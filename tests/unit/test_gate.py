@@ -8,6 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.steps import counted_lines
 
 from tailhook.machines import gate
@@ -72,7 +73,7 @@ def test_the_reason_names_the_command_and_the_file():
     )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("line", "shown", "why", "advice"),
     [
         ("pytest -q a; echo", None, "its exit code is that of `echo`", ""),
@@ -193,7 +194,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("value", "why"), INVALID)
+@in_one_test(("value", "why"), INVALID)
 def test_a_rule_that_is_not_valid_is_left_out_and_reported(value, why):
     (rule,) = parse_rules([value, {"edited": ["*.py", 5], "ran": " npm  test "}])
     assert ([pattern.text for pattern in rule.patterns], rule.ran) == (["*.py"], ["npm", "test"])
@@ -303,7 +304,7 @@ PATHS = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path", "matches"), PATHS)
+@in_one_test(("pattern", "path", "matches"), PATHS)
 def test_a_pattern_matches_these_paths(pattern, path, matches):
     assert Rule([pattern], "x").concerns(Edit(path, "e")) is matches
 

@@ -4,6 +4,7 @@ import json
 import shlex
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.hook.translated import translate_payload
 from tailhook.hosts import claude_code
@@ -28,8 +29,8 @@ LAYOUTS = [
 ]
 
 
-@pytest.mark.parametrize("text", LAYOUTS)
-@pytest.mark.parametrize("form", ["exec", "shell"])
+@in_one_test("text", LAYOUTS)
+@in_one_test("form", ["exec", "shell"])
 def test_putting_in_and_taking_out_leaves_every_byte(text, form):
     installed = with_hooks(CLAUDE, text, ["idle", "memory"], form, 0)
     assert {hook.event for hook in find_ours(CLAUDE, installed)} == {"Stop", "SessionStart"}

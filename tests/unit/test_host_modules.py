@@ -1,6 +1,7 @@
 """The modules of the agent hosts: names of events and fields, answers, and the agent's words in a record."""
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.hook.translated import translate_event_name, translate_payload
 from tailhook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
@@ -36,7 +37,7 @@ def test_the_stop_event_of_a_hooks_file_is_translated(host):
 # ---- events ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("host", "theirs", "ours"),
     [
         *[(codex, name, name) for name in ("Stop", "PreCompact", "SubagentStop")],
@@ -190,8 +191,8 @@ def test_a_block_is_in_the_hosts_words(host, expected):
     assert block == BLOCK
 
 
-@pytest.mark.parametrize("fields", [MESSAGE, CONTEXT, {}])
-@pytest.mark.parametrize("host", HOSTS, ids=NAMES)
+@in_one_test("fields", [MESSAGE, CONTEXT, {}])
+@in_one_test("host", HOSTS, ids=NAMES)
 def test_an_answer_that_does_not_block_is_left_out_if_the_host_has_no_word_for_it(host, fields):
     assert host.answer(fields) == ({} if host in (cursor, copilot) else fields)
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.host_records import RECORDS, TIME, codex_item, codex_text
 from support.oracles.records import everything
 from support.oracles.scan import Question
@@ -110,7 +111,7 @@ def test_codex_tools_have_their_arguments_and_results():
         assert [record.is_error for record in session] == [False, False, True, False, True, False, False]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("output", "is_error"),
     [
         ("Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 1\nOutput:\nno", True),
@@ -268,8 +269,8 @@ def test_values_of_wrong_types_raise_nothing(name, data):
         session.last_message()
 
 
-@pytest.mark.parametrize("name", [name for name in RECORDS if name != "cursor"])  # whose records have no type
-@pytest.mark.parametrize("kind", ["brand-new", "", "é", "response_item", "session.unheard_of"])
+@in_one_test("name", [name for name in RECORDS if name != "cursor"])  # whose records have no type
+@in_one_test("kind", ["brand-new", "", "é", "response_item", "session.unheard_of"])
 def test_an_unknown_record_type_is_a_record_with_its_type(name, kind):
     first, _ = RECORDS[name]
     with opened(first, {"type": kind, "timestamp": TIME, "id": "x", "more": [1]}) as session:

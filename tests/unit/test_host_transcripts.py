@@ -4,6 +4,7 @@ import json
 import os
 
 import pytest
+from support.cases import in_one_test
 from support.host_records import RECORDS, TIME, UNIX_TIME
 
 from tailhook.hosts import NAMES, find_translated_host
@@ -40,8 +41,8 @@ def test_messages_are_read_newest_first(messages, name):
     assert messages(name, *(written(record) for record, _ in records)) == wanted[::-1]
 
 
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.parametrize("other", OTHERS)
+@in_one_test("name", OTHERS)
+@in_one_test("other", OTHERS)
 def test_a_transcript_is_recognized_by_its_first_record(name, other):
     first, _ = RECORDS[other]
     assert find_translated_host(name).begins_transcript(first) is (name == other)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from random import Random
 
-import pytest
+from support.cases import in_one_test
 from support.oracles.scan import Question
 from support.scans import scan_rows
 from support.usage_histories import HISTORIES
@@ -24,7 +24,7 @@ def billed(bill):
     return sorted(rows, key=repr)
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@in_one_test("name", HISTORIES)
 def test_each_history_of_another_host_gives_its_bill(name):
     history = HISTORIES[name]()
     files = {name: text.encode() for name, text in history.files.items()}

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from support.cases import in_one_test
 from support.idle_states import DONE, NOW, frame, looping
 
 from tailhook._core import iso_time
@@ -82,7 +83,7 @@ def test_an_unknown_event_allows_and_moves_nothing(event):
 # ---- 4: whose loop -----------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("owner", "asking", "acts"),
     [
         ("mine", "mine", True),
@@ -97,7 +98,7 @@ def test_an_unknown_event_allows_and_moves_nothing(event):
         (CLAIM, "", False),
     ],
 )
-@pytest.mark.parametrize("place", ["state", "frame"])
+@in_one_test("place", ["state", "frame"])
 def test_a_named_session_alone_moves_its_loop(place, owner, asking, acts):
     named = looping(session_id=owner) if place == "state" else looping(frame(session_id=owner))
     verdict = decide(named, Facts(session_id=asking), NOW)
@@ -230,8 +231,8 @@ CORRUPT = [
 ]
 
 
-@pytest.mark.parametrize("value", CORRUPT)
-@pytest.mark.parametrize("field", ["iter", "max"])
+@in_one_test("value", CORRUPT)
+@in_one_test("field", ["iter", "max"])
 def test_a_count_that_is_not_a_whole_number_aborts(field, value):
     verdict = decide(looping(frame(**{field: value})), with_signals(DONE), NOW)
     assert (verdict.outcome, verdict.change["event"], verdict.change["reason"]) == ("allow", "ABORT", "CORRUPTED")

@@ -3,6 +3,7 @@
 import datetime
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import iso_time, unix_time
 
@@ -10,7 +11,7 @@ DAY = datetime.timedelta(days=1)
 UTC = datetime.UTC
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("stamp", "seconds"),
     [
         ("1970-01-01T00:00:00Z", 0),
@@ -53,7 +54,7 @@ def test_a_date_and_time_is_read_in_every_format(stamp, seconds):
     assert unix_time(stamp) == pytest.approx(seconds, abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "stamp",
     [
         "",
@@ -170,7 +171,7 @@ def test_a_month_ends_with_its_last_day():
             assert unix_time(f"{year}-{month:02}-{last + 1}") is None
 
 
-@pytest.mark.parametrize("year", [0, 1, 4, 100, 399, 400, 1600, 1900, 1969, 1970, 1999, 2000, 2024, 2026, 2100, 9999])
+@in_one_test("year", [0, 1, 4, 100, 399, 400, 1600, 1900, 1969, 1970, 1999, 2000, 2024, 2026, 2100, 9999])
 def test_every_day_of_a_year_is_written_as_it_is_read(year):
     first = unix_time(f"{year:04d}-01-01")
     for day in range(365):

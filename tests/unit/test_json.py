@@ -4,6 +4,7 @@ import json
 import math
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import JsonFramer, parse_json, write_json
 
@@ -55,7 +56,7 @@ def test_a_surrogate_without_its_partner_is_kept():
     ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "fault"),
     [
         (b"", "expected a value at byte 0"),
@@ -80,12 +81,12 @@ def test_a_fault_names_what_is_wrong_and_its_place(text, fault):
     assert fault_of(text) == f"invalid JSON: {fault}"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "sequence",
     [b"\x80", b"\xc3", b"\xc0\xaf", b"\xc1\xbf", b"\xe0\x9f\xbf", b"\xed\xa0\x80", b"\xed\xbf\xbf", b"\xf0\x8f\xbf\xbf",
      b"\xf4\x90\x80\x80", b"\xf5\x80\x80\x80", b"\xe2\x82", b"\xe2\x28\xa1", b"\xf0\x9f\x98"],
 )  # fmt: skip
-@pytest.mark.parametrize("before", [0, 1, 13, 14, 15, 16, 31, 64])
+@in_one_test("before", [0, 1, 13, 14, 15, 16, 31, 64])
 def test_malformed_utf8_is_refused_wherever_it_stands(sequence, before):
     assert fault_of(b'"' + b"a" * before + sequence + b'"') == f"invalid JSON: invalid UTF-8 at byte {before + 1}"
     assert fault_of(b'"' + b"a" * before + sequence) == f"invalid JSON: invalid UTF-8 at byte {before + 1}"

@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.install.json_text import find, items, put, raw, remove, replace
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("before", "path", "name", "after"),
     [
         ('{"a":1}', (), "b", '{"a":1,"b":[0]}'),

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import last_message, reverse_messages
 
@@ -115,8 +116,8 @@ def test_a_record_on_a_bad_line_counts():
     assert outcome(line, user()) == ("text", "here")
 
 
-@pytest.mark.parametrize("size", [*range(80), 200, 1000])
-@pytest.mark.parametrize("letter", range(10))
+@in_one_test("size", [*range(80), 200, 1000])
+@in_one_test("letter", range(10))
 def test_an_assistant_is_found_wherever_the_word_stands_and_however_it_is_spelt(size, letter):
     word = "".join(f"\\u{ord(c):04x}" if i == letter else c for i, c in enumerate("assistant"))
     first = f'{{"type":"{word}","content":"{"x" * size}"}}'.encode()
@@ -128,7 +129,7 @@ def test_an_assistant_is_found_wherever_the_word_stands_and_however_it_is_spelt(
 NOON = 1_767_268_800.0  # 2026-01-01T12:00:00Z
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("timestamp", "seconds"),
     [
         ("2026-01-01T12:00:00Z", NOON),

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import score_lines
 from tailhook.machines.keywords import KEYWORDS, NEGATION, tables
@@ -311,7 +312,7 @@ def test_a_threshold_is_clamped_and_of_a_wrong_type_ignored_one_by_one(value, th
 # ---- quoting -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("line", "shown"),
     [
         ("plain", "plain"),
@@ -332,14 +333,12 @@ def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):
     assert quote_line(line) == shown
 
 
-@pytest.mark.parametrize(
-    "letter", "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U000e0041"
-)
+@in_one_test("letter", "\u034f\u115f\u1160\u17b4\u17b5\u3164\ufe00\ufe0f\uffa0\U000e0100\U000e01ef\U000e0041")
 def test_fillers_selectors_and_tags_are_not_shown(letter):
     assert quote_line(f"a{letter}b") == "ab"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "secret",
     [
         "sk-proj-aB3defghijklmnop",
@@ -351,7 +350,7 @@ def test_fillers_selectors_and_tags_are_not_shown(letter):
         "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY1234",
     ],
 )
-@pytest.mark.parametrize("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
+@in_one_test("around", ["{}", "the key is {} now", '"{}",', "KEY={}", "({})."])
 def test_what_looks_like_a_key_is_masked(secret, around):
     shown = quote_line("decided " + around.format(secret))
     assert secret not in shown
@@ -366,7 +365,7 @@ def test_a_digest_is_masked_if_it_is_called_a_key_and_not_otherwise(around):
     assert digest in quote_line(f"decided to go back to commit {digest}")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("line", "shown"),
     [
         ("password=hunter2", "password=[secret]"),

@@ -4,6 +4,7 @@ import copy
 import pickle
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook import _core
 from tailhook.machines.idle import SIGNALS
@@ -166,7 +167,7 @@ def test_case_counts_unless_it_is_ignored():
 # ---- word
 
 
-@pytest.mark.parametrize("beside", ["a", "Z", "_", "7", "é", "²", "½", "Ⅷ", "٣", "漢", "ª", "\u0130", "\U0001d7d8"])
+@in_one_test("beside", ["a", "Z", "_", "7", "é", "²", "½", "Ⅷ", "٣", "漢", "ª", "\u0130", "\U0001d7d8"])
 def test_a_word_ends_where_no_letter_digit_or_underscore_follows(beside):
     for text in (f"limit{beside}", f"{beside}limit", f"{beside}limit{beside}"):
         assert spans(["limit"], text, word=True) == []
@@ -211,19 +212,15 @@ def test_an_end_that_is_not_a_word_wants_a_word_beside_it():
 # ---- own_line
 
 
-@pytest.mark.parametrize(
-    "before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"]
-)
-@pytest.mark.parametrize("behind", ["", " ", "\t \xa0", "\u3000"])
-@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+@in_one_test("before", ["", " ", "\t", "> ", ">", "- ", "* ", "+ ", "1. ", "12) ", "> - 1.\t* ", " >>  - ", "\xa0"])
+@in_one_test("behind", ["", " ", "\t \xa0", "\u3000"])
+@in_one_test("end", ["", "\n", "\r\n", "\r"])
 def test_blank_space_and_markers_leave_a_match_alone_on_its_line(before, behind, end):
     text = f"prose{end}" * bool(end) + before + DONE + behind + end
     assert len(PatternSet([DONE], own_line=True, outside_code=False).findall(text)) == 1
 
 
-@pytest.mark.parametrize(
-    "before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"]
-)
+@in_one_test("before", ["# ", "x ", "-", "1.", ". ", "1 ", "1234567890. ", "- x ", "## ", "`", "| ", "[ ] ", "-\xa0"])
 def test_words_and_headings_before_a_match_do_not(before):
     assert names([DONE], before + DONE, own_line=True, outside_code=False) == []
 

@@ -1,6 +1,7 @@
 """What the health check concludes from one look at a session's transcript."""
 
 import pytest
+from support.cases import in_one_test
 from support.plate_events import parse_event
 
 from tailhook.machines.plates import Look, Status, examine
@@ -42,7 +43,7 @@ JUDGED = [
 ]
 
 
-@pytest.mark.parametrize(("status", "look", "expected"), JUDGED)
+@in_one_test(("status", "look", "expected"), JUDGED)
 def test_what_a_transcript_shows(status, look, expected):
     event = examine(Status(status), 100, look, now=120)
     assert event == (parse_event(expected) if expected else None)

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.cases import in_one_test
 from support.plate_events import parse_event
 
 from tailhook.machines.plates import (
@@ -49,8 +50,8 @@ TABLE = {
 events = st.sampled_from(sorted(TABLE)) | st.text(min_size=1).map("tool_start:{}".format)
 
 
-@pytest.mark.parametrize("event", TABLE)
-@pytest.mark.parametrize("status", Status)
+@in_one_test("event", TABLE)
+@in_one_test("status", Status)
 def test_every_status_and_every_event(status, event):
     after = TABLE[event][list(Status).index(status)]
     assert transition(status, parse_event(event)) is Status(after)

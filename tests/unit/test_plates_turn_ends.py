@@ -1,12 +1,12 @@
 """A prompt, a stop or an interruption ends what a session waits for."""
 
-import pytest
+from support.cases import in_one_test
 from support.plate_situations import APPROVAL, CLOSED, ERROR, IDLE, INPUT, RUNNING, happen, play
 
 from tailhook.machines.plates import Situation
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("words", "status"),
     [
         ("prompt_submit", RUNNING),
@@ -20,9 +20,7 @@ from tailhook.machines.plates import Situation
         ("health_check_recovery", IDLE),
     ],
 )
-@pytest.mark.parametrize(
-    "asked", ["tool_start:AskUserQuestion=a", "tool_start:ExitPlanMode=a", "permission_asked:Bash"]
-)
+@in_one_test("asked", ["tool_start:AskUserQuestion=a", "tool_start:ExitPlanMode=a", "permission_asked:Bash"])
 def test_what_ends_the_turn_ends_the_wait_and_nothing_of_it_is_left(asked, words, status):
     situation, _ = happen(Situation(RUNNING), asked)
     situation = play((words, status), situation=situation)
@@ -47,7 +45,7 @@ LEFT_OPEN = {
 }
 
 
-@pytest.mark.parametrize(("words", "left"), LEFT_OPEN.items())
+@in_one_test(("words", "left"), LEFT_OPEN.items())
 def test_what_stays_open(words, left):
     situation = play(
         ("tool_start:Bash=own", RUNNING),

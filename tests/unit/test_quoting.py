@@ -3,6 +3,7 @@
 import tracemalloc
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines import clip_field as shown_in_a_prompt
@@ -78,13 +79,13 @@ def test_what_an_authorization_header_holds_is_masked_whatever_its_scheme(comman
     assert shown(command) == HEADERS[command]
 
 
-@pytest.mark.parametrize("option", ["-u", "-su", "-U", "--user", "--proxy-user"])
-@pytest.mark.parametrize("quote", ["", '"', "'"])
+@in_one_test("option", ["-u", "-su", "-U", "--user", "--proxy-user"])
+@in_one_test("quote", ["", '"', "'"])
 def test_the_password_after_a_user_is_masked_and_the_user_is_not(option, quote):
     assert shown(f"curl {option} {quote}admin:hunter2{quote} a.org") == f"curl {option} admin:[secret] a.org"
 
 
-@pytest.mark.parametrize("command", JOINED)
+@in_one_test("command", JOINED)
 def test_a_secret_is_found_behind_any_sign_of_a_word(command):
     assert shown(command) == JOINED[command]
 
@@ -105,7 +106,7 @@ def test_a_url_with_a_user_is_masked_whole(url):
     assert shown(f"git clone {url} here") == "git clone [secret] here"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "command",
     [
         "sudo -u deploy make",
@@ -176,7 +177,7 @@ def test_a_tab_stays_in_a_text_and_is_a_blank_on_one_line():
     assert shown_in_a_prompt("a\tb") == "a?b"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "letter",
     "\x00\x07\x08\x0b\x0c\r\x1b\x7f\x85\x9b\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2060\u2066\u2069\ufeff\ufff9"
     "\U000e0041\ue000\ud800",
@@ -223,14 +224,12 @@ def test_of_several_lines_the_last_ones_word_may_be_cut():
 OPEN_QUOTE = "deploy --password 'abc "
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     ["make test " * 30, "x" * (MAX_EXAMINED_CHARS + 1), "é" * (MAX_EXAMINED_CHARS + 1), OPEN_QUOTE],
     ids=["words", "long", "wide", "quote"],
 )
-@pytest.mark.parametrize(
-    "behind", [" word" * 1_000_000, "x" * 4_000_000, "é " * 1_000_000], ids=["words", "long", "wide"]
-)
+@in_one_test("behind", [" word" * 1_000_000, "x" * 4_000_000, "é " * 1_000_000], ids=["words", "long", "wide"])
 def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behind):
     whole = line + behind
     tracemalloc.start()
@@ -243,7 +242,7 @@ def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behi
     assert peak < 1 << 18
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "secret",
     [
         KEY,
@@ -256,7 +255,7 @@ def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behi
         "Authorization: Basic hunter2 ",
     ],
 )
-@pytest.mark.parametrize("filler", ["\u200b", " ", "\u200b "])
+@in_one_test("filler", ["\u200b", " ", "\u200b "])
 def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secret, filler):
     blanks = (filler * MAX_EXAMINED_CHARS)[:MAX_EXAMINED_CHARS]
     for inside in range(len(secret) + 1):

@@ -1,6 +1,7 @@
 """The ralph machine as a pure function: every row of its page's order of decisions."""
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import promises
 from tailhook.machines.ralph import Facts, briefing, decide, is_live, normalize_space
@@ -29,8 +30,8 @@ def test_without_front_matter_the_loop_ends():
     assert "front matter" in found.why
 
 
-@pytest.mark.parametrize("key", ["iteration", "max_iterations"])
-@pytest.mark.parametrize("value", ["", "ten", "-1", "1.5", "0x10", "1e3", "+1", "1_000", "\u0661", "true", "9" * 70])
+@in_one_test("key", ["iteration", "max_iterations"])
+@in_one_test("value", ["", "ten", "-1", "1.5", "0x10", "1e3", "+1", "1_000", "\u0661", "true", "9" * 70])
 def test_a_count_that_is_not_a_whole_number_ends_the_loop_and_its_line_is_reported(key, value):
     found = verdict(facts=asked(line=lambda name: {"iteration": 3, "max_iterations": 4}[name]), **{key: value})
     assert (found.outcome, found.ended) == ("allow", True)
@@ -178,7 +179,7 @@ def test_a_promise_in_prose_is_kept(said):
     assert verdict(said).ended
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "said",
     [
         "GREEN",

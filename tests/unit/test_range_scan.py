@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+from support.cases import in_one_test
 from support.host import HANGS_S
 from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, record, rows
 
@@ -117,8 +118,8 @@ def test_paths_of_any_characters_are_text():
 # ---- lines ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"", b"\r", b"\n\n \n"])
-@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\n", b"\r\n\t"])
+@in_one_test("end", [b"\n", b"\r\n", b"", b"\r", b"\n\n \n"])
+@in_one_test("start", [b"", b"\xef\xbb\xbf", b"\n", b"\r\n\t"])
 def test_line_ends_marks_and_blank_lines_give_no_rows(start, end):
     found, counts = scanned(start + record() + end)
     assert [row[1:] for row in found] == [("user", 1)]

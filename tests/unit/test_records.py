@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from support.cases import in_one_test
 from support.oracles import records as oracle
 from support.oracles.scan import Question
 from support.scans import scan_rows
@@ -72,8 +73,8 @@ RECORDS = [
 ]
 
 
-@pytest.mark.parametrize("record", RECORDS)
-@pytest.mark.parametrize(
+@in_one_test("record", RECORDS)
+@in_one_test(
     "write",
     [
         line_of,
@@ -110,7 +111,7 @@ def test_a_lone_surrogate_is_kept_in_the_text():
     assert record.text == "\ud83d x \ude00 é"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "line",
     [
         b"",
@@ -238,7 +239,7 @@ def test_a_count_that_is_not_a_whole_number_of_tokens_is_0(count):
     assert record.usage == (0, 7, 0, 0)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("content", "is_prompt"),
     [
         ("do it", True),

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.cases import in_one_test
 from support.host_records import RECORDS
 from support.oracles.scan import COLUMNS, rows
 from support.oracles.scan_lines import object_in
@@ -152,7 +153,7 @@ def test_the_record_of_a_broken_line_is_its_last_object_that_is_not_nested(line,
     assert object_in(line) == (wanted, True)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("stamp", "time"),
     [
         ("2026-11-01T12:00:00Z", at()),
@@ -262,7 +263,7 @@ def test_what_is_not_a_records_text_has_no_match(case):
     assert found(NOT_OWN[case]) == found(NOT_OWN[case], all_text=True, sidechains=True) == []
 
 
-@pytest.mark.parametrize("case", ONLY_WITH_ALL_TEXT)
+@in_one_test("case", ONLY_WITH_ALL_TEXT)
 def test_text_that_is_not_own_words_matches_with_all_text_only(case):
     assert found(ONLY_WITH_ALL_TEXT[case], sidechains=True) == []
     assert len(found(ONLY_WITH_ALL_TEXT[case], all_text=True)) == 1

@@ -1,6 +1,7 @@
 """The oracle of the scan: the rules of docs/scan-rows.md for tools, usage and sessions, on records written by hand."""
 
 import pytest
+from support.cases import in_one_test
 from support.oracles.scan import Question, rows
 from support.scans import scan_rows
 from support.written_records import at, billed, lines, nested, record, response, said, scanned, typed
@@ -78,7 +79,7 @@ def test_the_input_is_the_text_of_the_line():
     assert scanned("tools", line.replace(b',"input":[1, 2]', b""))[0]["input"] == '{"b": 1e2,"a":"\\u00e9"}'
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "value", "file", "command"),
     [
         ("Edit", {"file_path": "/a"}, "/a", None),

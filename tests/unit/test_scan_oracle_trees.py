@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from support.cases import in_one_test
 from support.corpora import transcript_paths
 from support.host_records import RECORDS
 from support.long_runs import examples
@@ -152,7 +153,7 @@ def tokens_of(usage):
     return sorted(tuple(row[name] for name in TOKENS) for row in usage)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@in_one_test("seed", range(60))
 def test_a_tree_is_billed_once_however_its_lines_are_repeated(seed):
     tree = grow_tree(Random(seed))
     assert tokens_of(rows("usage", tree.files)) == sorted(tree.billed.values())
@@ -171,7 +172,7 @@ def test_usage_does_not_change_if_files_are_concatenated_in_the_order_of_their_p
     assert rows("usage", [("all.jsonl", joined(tree.files))]) == rows("usage", tree.files)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_test("seed", range(20))
 def test_usage_does_not_change_if_files_are_cut_between_lines(seed):
     random = Random(seed)
     tree = grow_tree(random)
@@ -182,7 +183,7 @@ def test_usage_does_not_change_if_files_are_cut_between_lines(seed):
     assert rows("usage", cut) == rows("usage", tree.files)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@in_one_test("seed", range(20))
 def test_bytes_of_sessions_add_up_to_those_of_the_files(seed):
     every = mixed_files(Random(seed))
     lines = [line for _, data in every for line in re.findall(rb"[^\n]*\n|[^\n]+", data)]

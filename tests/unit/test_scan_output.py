@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import orjson
 import pytest
+from support.cases import in_one_test
 from support.library_sample import write_sample
 from support.oracles.scan import Question, rows
 
@@ -123,7 +124,7 @@ def test_a_context_is_examined_from_before_its_beginning(tmp_path):
     assert row._fields == ("context",)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "masked"),
     [
         (

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook import _core
 from tailhook._core import RangeScan, ScanProgram
@@ -30,7 +31,7 @@ def test_a_question_finds_its_names():
     assert rows(ScanProgram(**GOOD | {"searches": both, "names": ("z", "a", "b")})) == [("a", 0), ("z", 4), ("b", 4)]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("change", "error"),
     [
         ({"table": "nothing"}, ValueError),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from support.cases import in_one_test
 from support.library_sample import write_sample
 from support.oracles import scan as oracle
 
@@ -24,7 +25,7 @@ START = datetime(2026, 11, 1, tzinfo=UTC)
 TABLES = ("matches", "records", "tools", "usage", "sessions")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("question", "reason"),
     [
         ({"table": "lines"}, "there is no table 'lines'"),
@@ -57,14 +58,14 @@ def test_arguments_that_do_not_fit_together_are_refused(question, reason):
         tailhook.scan("sessions", **question)
 
 
-@pytest.mark.parametrize("name", ["roles", "sessions", "columns"])
-@pytest.mark.parametrize("value", ["user", b"user", [1], 5])
+@in_one_test("name", ["roles", "sessions", "columns"])
+@in_one_test("value", ["user", b"user", [1], 5])
 def test_what_is_not_a_list_of_strings_is_refused(name, value):
     with pytest.raises(TypeError, match=f"{name} is .*: give a list of strings"):
         tailhook.scan("sessions", "records", **{name: value})
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("question", "reason"),
     [
         ({"sources": [None]}, "a source is None: give a path"),

@@ -4,6 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from support.cases import in_one_test
 from support.library_sample import write_sample
 
 import tailhook
@@ -131,7 +132,7 @@ def test_later_rows_fit_the_columns_of_the_terminal_even_if_they_are_longer():
     assert count_cells(line) == 100
 
 
-@pytest.mark.parametrize("width", range(-1, 12))
+@in_one_test("width", range(-1, 12))
 def test_a_text_that_is_cut_fits(width):
     for words in ("transcript", "日本語のテキスト", "e\u0301a", ""):
         for cut in (cut_start, cut_end):

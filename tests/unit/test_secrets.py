@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from support.cases import in_one_test
 from support.host import SANITIZER
 from support.usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
 
@@ -26,8 +27,8 @@ CONTEXTS = {
 }
 
 
-@pytest.mark.parametrize("context", CONTEXTS)
-@pytest.mark.parametrize("name", SECRETS)
+@in_one_test("context", CONTEXTS)
+@in_one_test("name", SECRETS)
 def test_a_usual_secret_is_masked_wherever_it_stands(name, context):
     shown = mask(CONTEXTS[context].replace("{}", written(name)[1]))
     assert MASK in shown
@@ -35,7 +36,7 @@ def test_a_usual_secret_is_masked_wherever_it_stands(name, context):
     assert mask(shown) == shown, "masked twice, by the hook and by the daemon"
 
 
-@pytest.mark.parametrize("name", SECRETS)
+@in_one_test("name", SECRETS)
 def test_a_usual_secret_is_masked_in_one_line(name):
     shown = plain_words(written(name)[1], 1000)
     assert MASK in shown
@@ -43,8 +44,8 @@ def test_a_usual_secret_is_masked_in_one_line(name):
     assert plain_words(shown, 1000) == mask(shown) == shown, "masked twice, by the hook and by the daemon"
 
 
-@pytest.mark.parametrize("context", ["error", "prose", "list"])
-@pytest.mark.parametrize("name", SECRETS)
+@in_one_test("context", ["error", "prose", "list"])
+@in_one_test("name", SECRETS)
 def test_what_stands_around_a_secret_stays(name, context):
     before, _, after = CONTEXTS[context].partition("{}")
     shown = mask(CONTEXTS[context].replace("{}", written(name)[1]))
@@ -52,7 +53,7 @@ def test_what_stands_around_a_secret_stays(name, context):
     assert shown.endswith(after[after.index("\n") :]) or "PEM" in name
 
 
-@pytest.mark.parametrize("beginning", KEY_BEGINNINGS)
+@in_one_test("beginning", KEY_BEGINNINGS)
 def test_every_known_beginning_of_a_key_is_masked_whole_or_cut_short(beginning):
     least, _ = KEY_BEGINNINGS[beginning]
     for length in (least, least + 20, max(8, min(least // 2, 16))):
@@ -95,7 +96,7 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("text", ORDINARY)
+@in_one_test("text", ORDINARY)
 def test_ordinary_text_stays_as_it_is(text):
     assert mask(text) == text
     assert mask(f"before\n{text}\n\tafter") == f"before\n{text}\n\tafter"
@@ -173,7 +174,7 @@ NO_SECRETS = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_SECRETS)
+@in_one_test("text", NO_SECRETS)
 def test_paths_hashes_counts_and_prose_are_not_masked(text):
     shown = mask(text)
     assert shown == text or "PRIVATE KEY" in text
@@ -199,12 +200,12 @@ def test_a_key_of_exactly_its_length_needs_no_digit():
         assert mask(word) == word
 
 
-@pytest.mark.parametrize("way", OTHER_WAYS)
+@in_one_test("way", OTHER_WAYS)
 def test_a_password_is_masked_however_it_is_given(way):
     assert PASSWORD not in mask(way.replace("{{", "{").replace("}}", "}").replace("{}", PASSWORD))
 
 
-@pytest.mark.parametrize("before", ["", " ", "\u201c", "*", "\u2026", "%20", "$", "key.", "\\n", "(", "é", "x="])
+@in_one_test("before", ["", " ", "\u201c", "*", "\u2026", "%20", "$", "key.", "\\n", "(", "é", "x="])
 def test_a_key_begins_behind_any_sign_and_behind_an_escape(before):
     key = f"ghp_{MIXED[:36]}"
     assert key not in mask(f"a {before}{key} b")

@@ -2,7 +2,7 @@
 
 import json
 
-import pytest
+from support.cases import in_one_test
 from support.claude_settings import CASES, DROPPED, READ
 
 from tailhook.install import json_text
@@ -12,7 +12,7 @@ from tailhook.install.shape import CHECKS, find_faults, name_place
 CLAUDE = hooks_file_of("claude-code")
 
 
-@pytest.mark.parametrize("name", CASES)
+@in_one_test("name", CASES)
 def test_a_value_for_which_the_host_ignores_the_file_or_the_entry_is_found(name):
     values, outcome = CASES[name]
     found = list(find_faults(CLAUDE, values))

@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.cli.times import FORMS, UNITS, resolve_time, time_argument
 from tailhook.cli.totals import TimeNames
@@ -79,7 +80,7 @@ def test_parts_of_a_second_are_exact(west):
     assert resolve_time("2026-11-01T09:30:15.123457", NOW) == datetime(2026, 11, 1, 19, 30, 15, 123_457, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "word",
     [
         "",

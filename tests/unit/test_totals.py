@@ -6,6 +6,7 @@ from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook._core import make_batch
 from tailhook.cli.prices import HOUR_RATE, MAX_PRICE, PriceError, PriceList, Tokens, read_prices
@@ -60,7 +61,7 @@ def test_a_response_without_a_time_belongs_to_no_day():
 ZONES = [timezone(timedelta(hours=hours, minutes=minutes)) for hours in (-10, 0, 5, 13) for minutes in (0, 30, 45)]
 
 
-@pytest.mark.parametrize("zone", [*ZONES, timezone(timedelta(seconds=-2670)), ZoneInfo("Australia/Lord_Howe")], ids=str)
+@in_one_test("zone", [*ZONES, timezone(timedelta(seconds=-2670)), ZoneInfo("Australia/Lord_Howe")], ids=str)
 def test_a_day_begins_in_its_zone_even_within_an_hour_of_utc(zone):
     first = datetime(2026, 10, 2, tzinfo=UTC)
     times = [first + timedelta(minutes=minutes) + step for minutes in range(0, 3 * 1440, 5) for step in STEPS]

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from support.cases import in_one_test
 from support.triage import entry, group, pipeline, planning
 
 from tailhook._core import iso_time
@@ -225,7 +226,7 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("condition", "state", "decision", "agent", "moves"), TABLE, ids=[row[0] for row in TABLE])
+@in_one_test(("condition", "state", "decision", "agent", "moves"), TABLE, ids=[row[0] for row in TABLE])
 def test_each_row(condition, state, decision, agent, moves):
     found = verdict(state)
     assert (found.outcome, found.change) == (decision, moves)

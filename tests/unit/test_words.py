@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.cases import in_one_test
 
 from tailhook.cli.output import CommandGroup
 from tailhook.hook.protocols import DecidingMachine, LoopMachine, MachineHook
@@ -222,6 +223,6 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("line", [*FOUND, *KEPT])
+@in_one_test("line", [*FOUND, *KEPT])
 def test_the_patterns_find_a_phrase_and_not_its_neighbours(line):
     assert any(re.search(phrase, line) for phrase in PLAIN) is (line in FOUND)
