@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 
 import tailhook
 from tailhook._core import RangeScan, ScanProgram, scan_range
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, TABLE_COLUMNS
+from tailhook.fleet.columns import LARGE, TABLE_COLUMNS, MatchOptions
 from tailhook.fleet.plan import TASK_BYTES
-from tailhook.fleet.program import ESCAPED_ASCII, KNOWN_TYPES, Search, make_gate
+from tailhook.fleet.program import ESCAPED_ASCII, KNOWN_TYPES, make_gate
 from tailhook.patterns.automaton import compile_table
+from tailhook.patterns.sets import PatternSet
 
 BLOCK_BYTES = 1 << 18  # that a scan reads at a time
 ROUNDS = 7
@@ -43,15 +44,16 @@ def literal_stages(*literals: str) -> list[Stage]:
 
     Of literals with less than four letters, the prefilter passes more places than it does in the stage of its name.
     """
-    search = Search({literal: [literal] for literal in literals})
-    gate = make_gate([search])
+    wanted = PatternSet(literals)
+    gate = make_gate([wanted])
     missing = [(0, text + NOWHERE) for text in sorted({*literals, *ESCAPED_ASCII})]
     shut = compile_table(missing, ignore_case=False, word=False)
-    elsewhere = Search({literal: [literal + NOWHERE] for literal in literals})
+    elsewhere = PatternSet({literal: literal + NOWHERE for literal in literals})
 
-    def ask(searches: Sequence[Search] = (), gate: bytes | None = gate, columns: Sequence[str] = (), **options: Any):
-        tables = [(one.table(), False, 0, len(literals)) for one in searches]
-        return core_scan("matches", columns, gate=gate, searches=tables, names=literals, code=0, **options)
+    def ask(sets: Sequence[PatternSet] = (), gate: bytes | None = gate, columns: Sequence[str] = (), **options: Any):
+        compiled = [(one._automaton.data, False, 0, len(literals)) for one in sets]
+        options.setdefault("options", MatchOptions(context=0))
+        return core_scan("matches", columns, gate=gate, sets=compiled, names=literals, **options)
 
     return [
         Stage("read", "the bytes are copied out of the page cache, 256 KiB at a time", read),
@@ -60,9 +62,9 @@ def literal_stages(*literals: str) -> list[Stage]:
         Stage("skip", "the line is walked as JSON: type, role, flags, and where the text is", ask(roles=NO_ROLE)),
         Stage("unescape", "own text is written without its escapes", ask()),
         Stage("search", "own text is searched, for what is not in it", ask([elsewhere])),
-        Stage("code map", "a text with a match is divided into code and prose; rows have no columns", ask([search])),
+        Stage("code map", "a text with a match is divided into code and prose; rows have no columns", ask([wanted])),
         Stage(
-            "append", "rows have all columns", ask([search], columns=TABLE_COLUMNS["matches"], context=CONTEXT_CHARS)
+            "append", "rows have all columns", ask([wanted], columns=TABLE_COLUMNS["matches"], options=MatchOptions())
         ),
         Stage("the whole scan", "files are listed and recognised, rows go through a queue", whole(patterns=literals)),
     ]

@@ -56,17 +56,17 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
     cdef size_t region = 0
     cdef size_t reach = 0
     run.hits.count = 0
-    for i in range(question.search_count):
+    for i in range(question.set_count):
         begin = run.hits.count
-        if match_find(&question.searches[i].table, data, size, True, &run.hits) < 0:
+        if match_find(&question.sets[i].table, data, size, True, &run.hits) < 0:
             return -1
         kept = begin
         for k in range(begin, run.hits.count):
-            if run.hits.items[k].name < question.searches[i].name_count:
+            if run.hits.items[k].name < question.sets[i].name_count:
                 run.hits.items[kept] = run.hits.items[k]
                 kept += 1
         run.hits.count = kept
-        if question.searches[i].own_line and run.hits.count != begin:
+        if question.sets[i].own_line and run.hits.count != begin:
             qsort(run.hits.items + begin, run.hits.count - begin, sizeof(MatchHit), match_order_hits)
             lines = MatchLines(data, size, 0, 1, 0, 0, 1, 0)
             kept = begin
@@ -77,7 +77,7 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
                     kept += 1
             run.hits.count = kept
         for k in range(begin, run.hits.count):
-            run.hits.items[k].name += <uint32_t>question.searches[i].first_name
+            run.hits.items[k].name += <uint32_t>question.sets[i].first_name
     if run.hits.count == 0:
         return 0
     match_hits_sort(&run.hits)

@@ -1,7 +1,7 @@
 # A scan's question, as an object that can be pickled; and rows of Python values as a batch.
 #
 # Gives: ScanProgram. For Python: ScanProgram, make_batch.
-# Needs: ScanQuestion, ScanSearch (scan/run.pxi), scan_define_columns, scan_field_named (scan/fields.pxi),
+# Needs: ScanQuestion, ScanPatternSet (scan/run.pxi), scan_define_columns, scan_field_named (scan/fields.pxi),
 # arrow_add_* (arrow/columns.pxi), arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), Automaton
 # (patterns/pattern_set.pxi).
 
@@ -100,14 +100,13 @@ cdef class ScanProgram:
     cdef tuple fields
     cdef dict arguments
 
-    def __cinit__(self, *, str table not None, columns, searches=(), names=(), gate=None, roles=(), code=-1, context=0,
-                  since=None, until=None, projects=(), sessions=(), all_text=False, sidechains=False, known_types=()):
+    def __cinit__(self, *, str table not None, columns, sets=(), names=(), gate=None, options=(None, 0, False, False),
+                  roles=(), since=None, until=None, projects=(), sessions=(), known_types=()):
         cdef Automaton automaton
         self.arguments = {
-            "table": table, "columns": tuple(columns), "searches": tuple(searches), "names": tuple(names), "gate": gate,
-            "roles": tuple(roles), "code": code, "context": context, "since": since, "until": until,
-            "projects": tuple(projects), "sessions": tuple(sessions), "all_text": all_text, "sidechains": sidechains,
-            "known_types": tuple(known_types),
+            "table": table, "columns": tuple(columns), "sets": tuple(sets), "names": tuple(names), "gate": gate,
+            "options": tuple(options), "roles": tuple(roles), "since": since, "until": until,
+            "projects": tuple(projects), "sessions": tuple(sessions), "known_types": tuple(known_types),
         }
         cdef tuple tables = ("records", "matches", "usage", "tools", "sessions")  # in the order of SCAN_RECORDS, ...
         if table not in tables:
@@ -116,33 +115,30 @@ cdef class ScanProgram:
         self.fields = tuple([scan_field_named(name, False) for name in columns])
         if len(set(self.fields)) != len(self.fields):
             raise ValueError("a column is named twice")
-        if code not in (-1, 0, 1):
-            raise ValueError(f"code is -1, 0 or 1, not {code!r}")
+        in_code, context, self.question.all_text, self.question.sidechains = options
+        self.question.code = -1 if in_code is None else bool(in_code)
         if not 0 <= context <= SCAN_MAX_CONTEXT:
             raise ValueError(f"the context has 0 to {SCAN_MAX_CONTEXT:,} characters, not {context:,}")
-        self.question.code = code
         self.question.context = context
-        self.question.all_text = all_text
-        self.question.sidechains = sidechains
         self.question.has_times = since is not None or until is not None
         self.question.since = INT64_MIN if since is None else since
         self.question.until = INT64_MAX if until is None else until
         self.automata = []
-        is_gate = False        # the table of the only search
-        searches, names = self.arguments["searches"], self.arguments["names"]
-        self.question.searches = <ScanSearch*>PyMem_RawCalloc(max(1, len(searches)), sizeof(ScanSearch))
-        if self.question.searches == NULL:
+        is_gate = False        # the table of the only set
+        sets, names = self.arguments["sets"], self.arguments["names"]
+        self.question.sets = <ScanPatternSet*>PyMem_RawCalloc(max(1, len(sets)), sizeof(ScanPatternSet))
+        if self.question.sets == NULL:
             raise MemoryError
-        for data, own_line, first_name, count in searches:
+        for data, own_line, first_name, count in sets:
             if not 0 <= first_name <= len(names) or not 0 <= count <= len(names) - first_name:
-                raise ValueError("a search has names beyond those that are given")
-            is_gate = len(searches) == 1 and data == gate
+                raise ValueError("a set has names beyond those that are given")
+            is_gate = len(sets) == 1 and data == gate
             automaton = Automaton(data, (*names[first_name:first_name + count], *("",) * is_gate))
             self.automata.append(automaton)
-            self.question.searches[self.question.search_count] = ScanSearch(
+            self.question.sets[self.question.set_count] = ScanPatternSet(
                 automaton.table, own_line, first_name, count
             )
-            self.question.search_count += 1
+            self.question.set_count += 1
         if gate is not None:
             if not is_gate:
                 automaton = Automaton(gate, ("",))
@@ -157,7 +153,7 @@ cdef class ScanProgram:
         scan_fill_texts(&self.question.known_types, [text for host, kind in pairs for text in (host, kind)])
 
     def __dealloc__(self):
-        PyMem_RawFree(self.question.searches)
+        PyMem_RawFree(self.question.sets)
         arrow_texts_free(&self.question.names)
         arrow_texts_free(&self.question.roles)
         arrow_texts_free(&self.question.projects)

@@ -1,6 +1,6 @@
 # A scan of a range of bytes: from blocks of a file to rows, without the interpreter.
 #
-# Gives: ScanQuestion, ScanSearch, ScanRun; scan_read, scan_feed, scan_feed_blocks, scan_one_line, scan_end_of_file;
+# Gives: ScanQuestion, ScanPatternSet, ScanRun; scan_read, scan_feed, scan_feed_blocks, scan_one_line, scan_end_of_file;
 # scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES, SCAN_BLOCK_BYTES.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
 # scan_concerns, scan_note_type and scan_note_tokens (scan/filters.pxi), RecFields (transcript/fields.pxi),
@@ -32,8 +32,8 @@ cdef enum:
     SCAN_TOOL_HALVES       # uses and results, not yet joined
     SCAN_SESSION_LINES     # lines, not yet added up
 
-# A pattern set.
-cdef struct ScanSearch:
+# A pattern set, as PatternSet is for Python.
+cdef struct ScanPatternSet:
     MatchTable table
     bint own_line
     size_t first_name      # of its names in the question's
@@ -49,9 +49,9 @@ cdef struct ScanQuestion:
     bint has_times
     bint has_gate
     MatchTable gate
-    ScanSearch* searches
-    size_t search_count
-    ArrowTexts names       # of what the searches find
+    ScanPatternSet* sets
+    size_t set_count
+    ArrowTexts names       # of what the sets find
     ArrowTexts roles       # which count; all if there are none
     ArrowTexts projects    # the same; folders below them count too
     ArrowTexts sessions    # the same

@@ -706,17 +706,16 @@ class ScanProgram:
 
     table: "records" or "matches", or what rows are joined from: "usage", "tools", "sessions".
     columns: of the rows, each once.
-    searches: for matches, (table of the automaton, whether a match stands alone on its line, the number of its first
-        name, how many names it has) for each.
+    sets: for matches, of each pattern set: (table of the automaton, whether a match stands alone on its line, the
+        number of its first name, how many names it has).
     names: of the matches.
     gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
-        It may be the table of the only search. That one may find more than its names, under the number after theirs:
+        It may be the table of the only set. That one may find more than its names, under the number after theirs:
         such a hit only opens the gate.
+    options: the values of MatchOptions (src/tailhook/fleet/columns.py) in its order; up to 131,072 characters around a
+        match.
     roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
-    code: which matches count: -1 all, 0 those outside code, 1 those in code.
-    context: characters around a match, up to 131,072.
     since, until: microseconds since 1970; None for no limit.
-    all_text, sidechains: whether matches in the text of every record, or in the own words of sub-agents, count too.
     known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
 
     Threads can share it: it does not change.
@@ -730,18 +729,15 @@ class ScanProgram:
         *,
         table: str,
         columns: Sequence[str],
-        searches: Sequence[tuple[bytes, bool, int, int]] = (),
+        sets: Sequence[tuple[bytes, bool, int, int]] = (),
         names: Sequence[str] = (),
         gate: bytes | None = None,
+        options: tuple[bool | None, int, bool, bool] = (None, 0, False, False),
         roles: Sequence[str] = (),
-        code: int = -1,
-        context: int = 0,
         since: int | None = None,
         until: int | None = None,
         projects: Sequence[str] = (),
         sessions: Sequence[str] = (),
-        all_text: bool = False,
-        sidechains: bool = False,
         known_types: Sequence[tuple[str, str]] = (),
     ) -> ScanProgram: ...
 

@@ -16,8 +16,9 @@ from tailhook import _core
 from tailhook.fleet import local
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS, MatchOptions
 from tailhook.fleet.plan import FileRange
+from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.host_records import recognize
 from tailhook.transcripts.transcript import Transcript
 
@@ -93,17 +94,16 @@ def rows_of(scan):
 
 def scan_programs():
     """Return (a question for each table, the same without its gate)."""
-    searches = [programs.signal_search(), programs.category_search(), programs.Search({"e": ["é"], "word": ["TODO"]})]
-    tables = programs.compile_searches(searches)
+    sets = [programs.SIGNAL_SET, programs.CATEGORY_SET, PatternSet({"e": ["é"], "word": ["TODO"]})]
+    compiled = programs.compile_sets(sets)
     columns = TABLE_COLUMNS | {
         "records": ("path", "host", "offset", "type", "uuid", "model", "text", "is_prompt", "is_error")
     }
     found = []
     for table in ("records", "matches", "tools", "usage", "sessions"):
-        options = {"code": -1, "context": 5, "all_text": True} if table == "matches" else {}
-        program = programs.make_program(
-            table, columns[table], tables if table == "matches" else programs.SearchTables(), Conditions(), **options
-        )
+        asked = compiled if table == "matches" else programs.CompiledSets()
+        options = MatchOptions(in_code=None, context=5, all_text=True)
+        program = programs.make_program(table, columns[table], asked, Conditions(), options)
         _, (arguments,) = program.__reduce__()
         found.append((program, _core.ScanProgram(**{**arguments, "gate": None})))
     return found

@@ -8,12 +8,15 @@ from support.long_runs import examples
 
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.program import Search, compile_searches, make_gate, make_program
+from tailhook.fleet.columns import MatchOptions
+from tailhook.fleet.program import compile_sets, make_gate, make_program
+from tailhook.patterns.sets import PatternSet
 
 # Letters with rules of their own: in JSON, in word boundaries, in case folding, in UTF-16.
 LETTERS = st.sampled_from(
     list("aKkSsiI \t\n\"\\/'<>éß\u017f\u212a\u0131\u0130\u00a0\u2028\ufffd漢\U0001f600\U0001d11e\x7f\x01u0")
 )
+ANYWHERE = MatchOptions(in_code=None)
 PATTERNS = st.text(LETTERS | st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
 
 
@@ -34,19 +37,19 @@ def written(draw, text):
 
 @st.composite
 def cases(draw):
-    """Draw (a search, the JSON text of a string that probably has a match)."""
+    """Draw (a set, the JSON text of a string that probably has a match)."""
     word = draw(st.booleans())
     patterns = draw(st.lists(PATTERNS.filter(lambda text: not word or not text.isspace()), min_size=1, max_size=3))
-    search = Search({"p": patterns}, False, draw(st.booleans()), word)
+    asked = PatternSet({"p": patterns}, ignore_case=draw(st.booleans()), word=word)
     found = draw(st.sampled_from(patterns))
-    if search.ignore_case:
+    if asked.ignore_case:
         found = "".join(draw(st.sampled_from([letter, letter.swapcase(), *alike(letter)])) for letter in found)
     if word:
         found = "".join(draw(st.sampled_from([" ", "\t\n", "\u00a0 "])) if one.isspace() else one for one in found)
     if "\ufffd" in found:
         found = found.replace("\ufffd", draw(st.sampled_from(["\ufffd", "\ud800", "\udc00"])))
     around = st.sampled_from(["", " ", "\n", "漢 "])
-    return search, draw(written(draw(around) + found + draw(around)))
+    return asked, draw(written(draw(around) + found + draw(around)))
 
 
 def alike(letter):
@@ -54,12 +57,12 @@ def alike(letter):
     return {"k": "\u212a", "s": "\u017f", "i": "\u0131\u0130"}.get(letter.lower(), "")
 
 
-def rows(search, line, gated):
-    program = make_program("matches", ("start", "end"), compile_searches([search]), Conditions(), code=-1)
+def rows(asked, line, gated):
+    program = make_program("matches", ("start", "end"), compile_sets([asked]), Conditions(), ANYWHERE)
     if not gated:
         _, (arguments,) = program.__reduce__()
-        searches = [(search.table(), False, 0, 1)]
-        program = type(program)(**{**arguments, "searches": searches, "gate": None})
+        sets = [(asked._automaton.data, False, 0, 1)]
+        program = type(program)(**{**arguments, "sets": sets, "gate": None})
     scan = RangeScan(program)
     scan.begin("t.jsonl", "s", "claude-code")
     scan.feed(line)
@@ -73,22 +76,22 @@ def line_of(content):
 
 @settings(max_examples=examples(200), deadline=None)
 @given(case=cases())
-@example(case=(Search({"p": ["\ufffd"]}), rb"\ud800"))
-@example(case=(Search({"p": ["ask"]}, ignore_case=True), rb"A\u017f\u212A"))
+@example(case=(PatternSet({"p": ["\ufffd"]}), rb"\ud800"))
+@example(case=(PatternSet({"p": ["ask"]}, ignore_case=True), rb"A\u017f\u212A"))
 def test_a_line_with_a_match_passes_the_gate(case):
-    search, content = case
+    asked, content = case
     line = line_of(content)
-    assert rows(search, line, gated=True) == rows(search, line, gated=False)
+    assert rows(asked, line, gated=True) == rows(asked, line, gated=False)
 
 
 @settings(max_examples=examples(40), deadline=None)
 @given(case=cases(), more=PATTERNS)
-def test_a_line_passes_the_gate_of_several_searches(case, more):
-    search, content = case
-    other = Search({"q": [more]}, ignore_case=not search.ignore_case)
-    gate = make_gate([search, other])
+def test_a_line_passes_the_gate_of_several_sets(case, more):
+    asked, content = case
+    other = PatternSet({"q": [more]}, ignore_case=not asked.ignore_case)
+    gate = make_gate([asked, other])
     line = line_of(content)
-    program = make_program("matches", ("start",), compile_searches([search, other]), Conditions(), code=-1)
+    program = make_program("matches", ("start",), compile_sets([asked, other]), Conditions(), ANYWHERE)
     _, (arguments,) = program.__reduce__()
     assert arguments["gate"] == gate
     found = []

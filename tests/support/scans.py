@@ -5,10 +5,11 @@ from random import Random
 
 from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import TABLE_COLUMNS
+from tailhook.fleet.columns import TABLE_COLUMNS, MatchOptions
 from tailhook.fleet.local import feed_translated, find_session, lines_in
 from tailhook.fleet.plan import name_of
-from tailhook.fleet.program import Search, category_search, compile_searches, make_program, signal_search
+from tailhook.fleet.program import CATEGORY_SET, SIGNAL_SET, compile_sets, make_program
+from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.host_records import name_of_host, recognize
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
@@ -19,10 +20,10 @@ def conditions_of(question):
     return Conditions(question.roles, question.since, question.until, question.project, question.sessions)
 
 
-def searches_of(question):
-    """Return the searches of a question for the oracle."""
-    found = [Search({name: [text] for name, text in question.patterns.items()})] if question.patterns else []
-    return [*found, *[signal_search()] * question.signals, *[category_search()] * question.categories]
+def sets_of(question):
+    """Return the pattern sets of a question for the oracle."""
+    found = [PatternSet(question.patterns)] if question.patterns else []
+    return [*found, *[SIGNAL_SET] * question.signals, *[CATEGORY_SET] * question.categories]
 
 
 def scan_rows(table, files, question, random=None):
@@ -36,12 +37,9 @@ def scan_rows(table, files, question, random=None):
         program = make_program(
             name,
             TABLE_COLUMNS[table],
-            compile_searches(searches_of(question) if name == "matches" else ()),
+            compile_sets(sets_of(question) if name == "matches" else ()),
             conditions_of(question),
-            code=-1 if question.in_code is None else int(question.in_code),
-            context=question.context,
-            all_text=question.all_text,
-            sidechains=question.sidechains,
+            MatchOptions(*(getattr(question, option) for option in MatchOptions._fields)),
         )
         for path, data in files:
             yield from scan_file(program, path, data, random)

@@ -11,7 +11,8 @@ from support.written_records import lines
 
 import tailhook
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.program import make_program
+from tailhook.fleet.columns import MatchOptions
+from tailhook.fleet.program import CompiledSets, make_program
 from tailhook.fleet.reduce import USAGE_HALF
 
 NAMES = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens")
@@ -169,7 +170,7 @@ def test_all_records_of_a_response_are_in_one_bucket_of_an_engine():
     parent = Thread("a").respond(FIRST, "r1").respond(SECOND)
     child = Thread("b", parent).repeat(parent, named=False)
     files = [(f"/t/{thread.name}.jsonl", lines(*thread.records)) for thread in (parent, child)]
-    program = make_program("usage", USAGE_HALF, (), Conditions())
+    program = make_program("usage", USAGE_HALF, CompiledSets(), Conditions(), MatchOptions())
     halves = [pyarrow.table(batch) for path, data in files for batch in scan_file(program, path, data, None)]
     packed = engines.pack("usage", halves, 1 << 20).to_pylist()
     buckets = {}

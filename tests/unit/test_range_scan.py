@@ -28,7 +28,7 @@ def scanned(data, start=0, end=None, program=RECORDS, step=1 << 20):
     return rows(scan), scan.counts
 
 
-def matches_of(pattern, gate=None, context=0, **options):
+def matches_of(pattern, gate=None, context=0, in_code=None):
     def table(texts):
         return compile_table([(0, text) for text in texts], ignore_case=False, word=False)
 
@@ -36,11 +36,10 @@ def matches_of(pattern, gate=None, context=0, **options):
     return ScanProgram(
         table="matches",
         columns=columns,
-        searches=[(table([pattern]), False, 0, 1)],
+        sets=[(table([pattern]), False, 0, 1)],
         names=["p"],
         gate=table(gate) if gate else None,
-        context=context,
-        **options,
+        options=(in_code, context, False, False),
     )
 
 

@@ -12,7 +12,7 @@ from tailhook._core import RangeScan, ScanProgram
 from tailhook.patterns.automaton import compile_table
 
 TABLE = compile_table([(0, "one"), (1, "two")], ignore_case=False, word=False)
-GOOD = {"table": "matches", "columns": ("name", "start"), "searches": [(TABLE, False, 0, 2)], "names": ("a", "b")}
+GOOD = {"table": "matches", "columns": ("name", "start"), "sets": [(TABLE, False, 0, 2)], "names": ("a", "b")}
 LINE = b'{"type":"user","message":{"role":"user","content":"one two"}}\n'
 
 
@@ -28,7 +28,7 @@ def test_a_question_finds_its_names():
     assert rows(ScanProgram(**GOOD)) == [("a", 0), ("b", 4)]
     second = compile_table([(0, "two")], ignore_case=False, word=False)
     both = [(TABLE, False, 1, 2), (second, False, 0, 1)]
-    assert rows(ScanProgram(**GOOD | {"searches": both, "names": ("z", "a", "b")})) == [("a", 0), ("z", 4), ("b", 4)]
+    assert rows(ScanProgram(**GOOD | {"sets": both, "names": ("z", "a", "b")})) == [("a", 0), ("z", 4), ("b", 4)]
 
 
 @in_one_test(
@@ -40,30 +40,30 @@ def test_a_question_finds_its_names():
         ({"columns": ("name", "name")}, ValueError),
         ({"columns": (5,)}, TypeError),
         ({"columns": 5}, TypeError),
-        ({"searches": 5}, TypeError),
-        ({"searches": [5]}, TypeError),
-        ({"searches": [(TABLE,)]}, ValueError),
-        ({"searches": [(None, False, 0, 2)]}, TypeError),
-        ({"searches": [(b"", False, 0, 2)]}, ValueError),
-        ({"searches": [(b"\0" * 4096, False, 0, 2)]}, ValueError),
-        ({"searches": [(TABLE[:-4], False, 0, 2)]}, ValueError),
-        ({"searches": [(TABLE, False, 0, 1)]}, ValueError),
-        ({"searches": [(TABLE, False, 0, 3)]}, ValueError),
-        ({"searches": [(TABLE, False, 1, 2)]}, ValueError),
-        ({"searches": [(TABLE, False, -2, 2)]}, ValueError),
-        ({"searches": [(TABLE, False, 0, -1)]}, ValueError),
-        ({"searches": [(TABLE, False, 2**64, 2)]}, ValueError),
+        ({"sets": 5}, TypeError),
+        ({"sets": [5]}, TypeError),
+        ({"sets": [(TABLE,)]}, ValueError),
+        ({"sets": [(None, False, 0, 2)]}, TypeError),
+        ({"sets": [(b"", False, 0, 2)]}, ValueError),
+        ({"sets": [(b"\0" * 4096, False, 0, 2)]}, ValueError),
+        ({"sets": [(TABLE[:-4], False, 0, 2)]}, ValueError),
+        ({"sets": [(TABLE, False, 0, 1)]}, ValueError),
+        ({"sets": [(TABLE, False, 0, 3)]}, ValueError),
+        ({"sets": [(TABLE, False, 1, 2)]}, ValueError),
+        ({"sets": [(TABLE, False, -2, 2)]}, ValueError),
+        ({"sets": [(TABLE, False, 0, -1)]}, ValueError),
+        ({"sets": [(TABLE, False, 2**64, 2)]}, ValueError),
         ({"names": ()}, ValueError),
         ({"names": (1, 2)}, TypeError),
         ({"gate": compile_table([(0, "one"), (1, "three")], ignore_case=False, word=False)}, ValueError),
         ({"gate": b"none"}, ValueError),
         ({"gate": "none"}, TypeError),
-        ({"code": 2}, ValueError),
-        ({"code": "no"}, ValueError),
-        ({"context": -1}, ValueError),
-        ({"context": 131_073}, ValueError),
-        ({"context": 2**80}, ValueError),
-        ({"context": "all"}, TypeError),
+        ({"options": (None, 0, False)}, ValueError),
+        ({"options": None}, TypeError),
+        ({"options": (None, -1, False, False)}, ValueError),
+        ({"options": (None, 131_073, False, False)}, ValueError),
+        ({"options": (None, 2**80, False, False)}, ValueError),
+        ({"options": (None, "all", False, False)}, TypeError),
         ({"since": 2**63}, OverflowError),
         ({"until": "now"}, TypeError),
         ({"roles": (5,)}, TypeError),
@@ -101,7 +101,9 @@ def test_lone_surrogates_in_conditions_match_nothing():
 
 
 def test_a_program_is_the_same_in_another_process():
-    program = ScanProgram(**GOOD, gate=compile_table([(0, "two")], ignore_case=False, word=False), context=3)
+    program = ScanProgram(
+        **GOOD, gate=compile_table([(0, "two")], ignore_case=False, word=False), options=(None, 3, False, False)
+    )
     code = (
         "import pickle, sys; from tailhook._core import RangeScan\n"
         "scan = RangeScan(pickle.loads(sys.stdin.buffer.read()))\n"
@@ -129,7 +131,7 @@ def test_no_damage_to_a_table_leads_out_of_it():
         for value in (0, 1, 0xFFFF, 0xFFFFFFFF):
             data = TABLE[:at] + value.to_bytes(4, "little") + TABLE[at + 4 :]
             try:
-                program = ScanProgram(**GOOD | {"searches": [(data, False, 0, 2)]}, gate=None)
+                program = ScanProgram(**GOOD | {"sets": [(data, False, 0, 2)]}, gate=None)
             except ValueError:
                 continue
             rows(program, LINE * 3)

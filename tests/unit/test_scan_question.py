@@ -18,7 +18,7 @@ import tailhook
 from tailhook._core import scan_range
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.columns import TABLE_COLUMNS, Table
+from tailhook.fleet.columns import TABLE_COLUMNS, MatchOptions, Table
 from tailhook.fleet.engines import Comparison, make_reader, narrow, plan_scan
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
@@ -339,10 +339,10 @@ def test_an_escape_that_the_gate_finds_does_not_match(tmp_path, ignore_case):
     content = r"u0041 \\u212A \u0041nd"
     line = '{"type":"user","message":{"role":"user","content":"CONTENT"}}\n'.replace("CONTENT", content)
     (tmp_path / "one.jsonl").write_text(line)
-    search = programs.Search({"and": ["And"]}, ignore_case=ignore_case)
-    tables = programs.compile_searches([search])
-    assert tables.gate is tables.searches[0][0]
-    program = programs.make_program("matches", ("name", "start"), tables, Conditions(), code=-1)
+    compiled = programs.compile_sets([tailhook.PatternSet({"and": ["And"]}, ignore_case=ignore_case)])
+    assert compiled.gate is compiled.sets[0][0]
+    options = MatchOptions(in_code=None)
+    program = programs.make_program("matches", ("name", "start"), compiled, Conditions(), options)
     with open(tmp_path / "one.jsonl", "rb") as file:
         batches = scan_range(file.fileno(), 0, None, program)
     assert [row for batch in batches for row in zip(*batch.columns(), strict=True)] == [("and", 13)]

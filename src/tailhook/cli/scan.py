@@ -25,7 +25,7 @@ from tailhook.cli.output import (
 )
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import FORMS, time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, CONTEXT_CHARS, FORMATS, ROLES, TABLE_COLUMNS
+from tailhook.fleet.columns import BINARY_FORMATS, FORMATS, ROLES, TABLE_COLUMNS, MatchOptions
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -40,17 +40,7 @@ FILE_FORMATS = FORMATS[1:]  # a table is only for a person
 GC_THRESHOLD = 1 << 17  # objects; with Python's 700, a scan of many files searches cycles for a sixth of its time
 MAX_KINDS = 8  # of unknown records to name
 MAX_PROBLEMS = 20  # lines on stderr for sources that could not be read, one for each
-FOR_MATCHES = (
-    "pattern",
-    "patterns",
-    "ignore_case",
-    "signals",
-    "categories",
-    "code",
-    "context",
-    "all_text",
-    "sidechains",
-)
+FOR_MATCHES = ("pattern", "patterns", "ignore_case", "signals", "categories", *MatchOptions._fields)
 
 
 def add(commands: Commands) -> None:
@@ -74,12 +64,12 @@ def add(commands: Commands) -> None:
     find.add_argument("--signals", action="store_true", help="the texts that end an idle loop")
     find.add_argument("--categories", action="store_true", help="the keywords of the memory machine")
     where = find.add_mutually_exclusive_group()
-    for flag, code, words in (
+    for flag, value, words in (
         ("--outside-code", False, "only outside of Markdown code (default)"),
         ("--in-code", True, "only in code"),
         ("--anywhere", None, "both"),
     ):
-        where.add_argument(flag, dest="code", action="store_const", const=(code,), help=words)
+        where.add_argument(flag, dest="in_code", action="store_const", const=(value,), help=words)
     find.add_argument("--context", type=whole, metavar="N", help="characters around a match (default: 80)")
     find.add_argument(
         "--all-text",
@@ -150,10 +140,7 @@ def print_scan(arguments: argparse.Namespace) -> int:
         categories=arguments.categories,
         roles=arguments.role or None,
         columns=asked and list(dict.fromkeys([*asked, *extra_columns(arguments, asked)])),
-        in_code=arguments.code[0] if arguments.code else False,
-        context=CONTEXT_CHARS if arguments.context is None else arguments.context,
-        all_text=arguments.all_text,
-        sidechains=arguments.sidechains,
+        **match_options(arguments),
         resume=arguments.resume,
         redact=arguments.redact,
         progress=view,
@@ -175,7 +162,9 @@ def check_flags(arguments: argparse.Namespace) -> None:
     if arguments.table != "matches":
         for name in FOR_MATCHES:
             if getattr(arguments, name) not in (None, False, []):
-                flag = "--outside-code, --in-code and --anywhere" if name == "code" else f"--{name.replace('_', '-')}"
+                flag = (
+                    "--outside-code, --in-code and --anywhere" if name == "in_code" else f"--{name.replace('_', '-')}"
+                )
                 raise UsageError(f"{flag}: only for --table matches")
     elif not (arguments.pattern or arguments.patterns or arguments.signals or arguments.categories):
         advice = "give --pattern NAME=TEXT, --patterns FILE, --signals or --categories"
@@ -271,6 +260,14 @@ def pattern_set(patterns: dict[str, list[str]], arguments: argparse.Namespace) -
     from tailhook.patterns.sets import PatternSet
 
     return PatternSet(patterns, ignore_case=True)
+
+
+def match_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of matches that were given, as a scan takes them."""
+    given = {name: getattr(arguments, name) for name in MatchOptions._fields if getattr(arguments, name) is not None}
+    if "in_code" in given:
+        (given["in_code"],) = given["in_code"]
+    return given
 
 
 def add_pattern(found: dict[str, list[str]], word: str, place: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.errors import ResumeError
-from tailhook.fleet.program import category_search, signal_search
-from tailhook.fleet.question import described_search
+from tailhook.fleet.program import CATEGORY_SET, SIGNAL_SET
+from tailhook.fleet.question import described_set
 from tailhook.fleet.redact import EXAMINED_CHARS
 
 FORMAT = 2
@@ -86,14 +86,13 @@ def flags_of(question: Mapping[str, Any]) -> dict[str, list[str]]:
         "--session": flag_values(question["sessions"]),
         "--redact": [on_or_off(question["redact"])],
     }
-    options = question["options"]
-    if options:
-        found |= {
-            "--outside-code, --in-code or --anywhere": [CODE_FLAGS[options["code"]]],
-            "--context": [str(options["context"] - EXAMINED_CHARS * question["redact"])],
-            "--all-text": [on_or_off(options["all_text"])],
-            "--sidechains": [on_or_off(options["sidechains"])],
-        }
+    for name, value in question["options"].items():
+        if name == "code":
+            found["--outside-code, --in-code or --anywhere"] = [CODE_FLAGS[value]]
+        elif name == "context":
+            found["--context"] = [str(value - EXAMINED_CHARS * question["redact"])]
+        else:
+            found[f"--{name.replace('_', '-')}"] = [on_or_off(value)]
     return found
 
 
@@ -102,18 +101,18 @@ def flag_values(values: list[str] | None) -> list[str]:
     return ["none"] if values is None else values or ["all"]
 
 
-def pattern_flags(searches: list[list[Any]]) -> dict[str, list[str]]:
-    """Return the values of the flags of patterns.  searches: as `described_search` gives them."""
+def pattern_flags(sets: list[list[Any]]) -> dict[str, list[str]]:
+    """Return the values of the flags of patterns.  sets: as `described_set` gives them."""
     found: dict[str, list[str]] = {"--pattern": [], "--signals": ["off"], "--categories": ["off"], "PatternSet": []}
-    built_in = {"--signals": described_search(signal_search()), "--categories": described_search(category_search())}
-    for search in searches:
+    built_in = {"--signals": described_set(SIGNAL_SET), "--categories": described_set(CATEGORY_SET)}
+    for one in sets:
         for flag, usual in built_in.items():
-            if search[0].keys() == usual[0].keys():
-                found[flag] = ["on" if search == usual else "those of another version"]
+            if one[0].keys() == usual[0].keys():
+                found[flag] = ["on" if one == usual else "those of another version"]
                 break
         else:
-            found["--pattern"] += [f"{name}={text}" for name, texts in search[0].items() for text in texts]
-            found["PatternSet"] += [name for name, is_on in zip(SET_OPTIONS, search[1:], strict=True) if is_on]
+            found["--pattern"] += [f"{name}={text}" for name, texts in one[0].items() for text in texts]
+            found["PatternSet"] += [name for name, is_on in zip(SET_OPTIONS, one[1:], strict=True) if is_on]
     return found
 
 

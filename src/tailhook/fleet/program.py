@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tailhook._core import ScanProgram
 from tailhook.fleet.answer import Conditions
+from tailhook.fleet.columns import MatchOptions
 from tailhook.fleet.reduce import HALVES, half_columns
 from tailhook.hosts import NAMES, find_host
 from tailhook.machines import idle
 from tailhook.machines.keywords import KEYWORDS
 from tailhook.patterns.automaton import compile_table
+from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.records import EPOCH
 
 # Pairs of a host and a type or subtype: of records that tailhook knows, and of those whose tokens are not its own.
@@ -26,65 +28,36 @@ ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
 ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
 
 
-class Search(NamedTuple):
-    """Patterns of one kind. A question has one search for the user's patterns, one for signals, one for categories.
-
-    patterns: texts by the name of the match.  compiled: their table, if there is one.
-    own_line, ignore_case, word: as of a PatternSet.
-    """
-
-    patterns: Mapping[str, Sequence[str]]
-    own_line: bool = False
-    ignore_case: bool = False
-    word: bool = False
-    compiled: bytes | None = None
-
-    def table(self, more: Iterable[str] = ()) -> bytes:
-        """Return the table of the automaton.  more: texts to find, too, under the number after the patterns'."""
-        if self.compiled is not None and not more:
-            return self.compiled
-        texts = [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts]
-        texts += [(len(self.patterns), text) for text in more]
-        return compile_table(texts, ignore_case=self.ignore_case, word=self.word)
-
-    def is_plain(self) -> bool:
-        """Return whether the JSON text of every string with a match has the pattern itself, unless it escapes ASCII."""
-        texts = (text for texts in self.patterns.values() for text in texts)
-        return not self.word and all(plain_parts(text, False) == [text] for text in texts)
+# What a question can ask for by name: the idle machine's signals, each by its text, and the primary keywords of the
+# memory machine's categories, profile "seed".
+SIGNAL_SET = PatternSet({text: [text] for texts in idle.SIGNALS.values() for text in texts}, own_line=True)
+CATEGORY_SET = PatternSet({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
 
 
-class SearchTables(NamedTuple):
-    """The searches of a question, compiled.
+class CompiledSets(NamedTuple):
+    """The pattern sets of a question, compiled.
 
-    searches: as `ScanProgram` takes them.
+    sets: as `ScanProgram` takes them.
     names: of the matches.
     gate: finds every line that could match, in the bytes of its JSON text. None: all lines could.
     """
 
-    searches: tuple[tuple[bytes, bool, int, int], ...] = ()
+    sets: tuple[tuple[bytes, bool, int, int], ...] = ()
     names: tuple[str, ...] = ()
     gate: bytes | None = None
 
 
-def signal_search() -> Search:
-    """Return the search for the idle machine's signals, each by its text."""
-    return Search({text: [text] for texts in idle.SIGNALS.values() for text in texts}, own_line=True)
-
-
-def category_search() -> Search:
-    """Return the search for the primary keywords of the memory machine's categories, profile "seed"."""
-    return Search({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
-
-
 def make_program(
-    table: str, columns: Sequence[str], tables: SearchTables, conditions: Conditions, **options: Any
+    table: str,
+    columns: Sequence[str],
+    compiled: CompiledSets,
+    conditions: Conditions,
+    options: MatchOptions,
 ) -> ScanProgram:
     """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
 
     columns: of the rows; halves of rows have columns of their own, see `half_columns`.
-    tables: what to find, for matches. Other tables have none.
-    options: of matches: code (-1 for anywhere, 0 for outside code, 1 for in code), context (characters), all_text,
-        sidechains.
+    compiled: what to find, for matches. Other tables have none.
     """
     if table in HALVES:
         names, marks = half_columns(table, columns), HALVES[table].marks
@@ -97,16 +70,16 @@ def make_program(
     return ScanProgram(
         table=table,
         columns=columns,
-        searches=tables.searches,
-        names=tables.names,
-        gate=tables.gate,
+        sets=compiled.sets,
+        names=compiled.names,
+        gate=compiled.gate,
+        options=options,
         roles=conditions.roles or (),
         since=since,
         until=until,
         projects=() if conditions.project is None else (conditions.project,),
         sessions=conditions.sessions or (),
         known_types=KNOWN_TYPES,
-        **options,
     )
 
 
@@ -118,40 +91,42 @@ def microseconds(time: datetime | None) -> int | None:
 # ---- the tables ----------------------------------------------------------------
 
 
-def compile_searches(searches: Sequence[Search]) -> SearchTables:
-    """Return the tables of searches. One search of plain patterns has one table, which is the gate, too."""
-    if not searches:
-        return SearchTables()
-    if len(searches) == 1 and searches[0].compiled is None and searches[0].is_plain():
-        tables = [searches[0].table(more=gate_escapes(searches))]
-        gate: bytes | None = tables[0]
-    else:
-        tables = [search.table() for search in searches]
-        gate = make_gate(searches)
+def compile_sets(sets: Sequence[PatternSet]) -> CompiledSets:
+    """Return the tables of sets. A set of plain patterns that stands alone has one table, which is the gate, too."""
+    if not sets:
+        return CompiledSets()
+    if len(sets) == 1 and sets[0]._compiled is None and is_plain(sets[0]):
+        escapes = [(len(sets[0].patterns), escape) for escape in gate_escapes(sets)]
+        gate = compile_table([*sets[0]._numbered(), *escapes], ignore_case=sets[0].ignore_case, word=False)
+        return CompiledSets(((gate, sets[0].own_line, 0, len(sets[0].patterns)),), tuple(sets[0].patterns), gate)
     names: list[str] = []
     compiled = []
-    for search, table in zip(searches, tables, strict=True):
-        compiled.append((table, search.own_line, len(names), len(search.patterns)))
-        names += search.patterns
-    return SearchTables(tuple(compiled), tuple(names), gate)
+    for one in sets:
+        compiled.append((one._automaton.data, one.own_line, len(names), len(one.patterns)))
+        names += one.patterns
+    return CompiledSets(tuple(compiled), tuple(names), make_gate(sets))
 
 
-def gate_escapes(searches: Iterable[Search]) -> tuple[str, ...]:
-    """Return the escapes behind which JSON could hide the patterns of searches."""
-    return (*ESCAPED_ASCII, *(ESCAPED_LETTERS if any(search.ignore_case for search in searches) else ()))
+def is_plain(one: PatternSet) -> bool:
+    """Return whether the JSON text of every string with a match has the pattern itself, unless it escapes ASCII."""
+    return not one.word and all(plain_parts(text, False) == [text] for _, text in one._numbered())
 
 
-def make_gate(searches: Sequence[Search]) -> bytes | None:
+def gate_escapes(sets: Iterable[PatternSet]) -> tuple[str, ...]:
+    """Return the escapes behind which JSON could hide the patterns of sets."""
+    return (*ESCAPED_ASCII, *(ESCAPED_LETTERS if any(one.ignore_case for one in sets) else ()))
+
+
+def make_gate(sets: Sequence[PatternSet]) -> bytes | None:
     """Return the table that finds every line which could match, in the bytes of its JSON text; None for all lines."""
-    ignore_case = any(search.ignore_case for search in searches)
-    literals = {*gate_escapes(searches)}
-    for search in searches:
-        for texts in search.patterns.values():
-            for text in texts:
-                found = raw_literals(text, search.word)
-                if not found:
-                    return None
-                literals.update(found)
+    literals = {*gate_escapes(sets)}
+    for one in sets:
+        for _, text in one._numbered():
+            found = raw_literals(text, one.word)
+            if not found:
+                return None
+            literals.update(found)
+    ignore_case = any(one.ignore_case for one in sets)
     return compile_table([(0, literal) for literal in sorted(literals)], ignore_case=ignore_case, word=False)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import UTC
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ScanProgram
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions
-from tailhook.fleet.redact import needed_columns, redacted
+from tailhook.fleet.columns import MatchOptions
+from tailhook.fleet.redact import EXAMINED_CHARS, needed_columns, redacted
 from tailhook.fleet.reduce import HALVES, half_columns
+from tailhook.patterns.sets import PatternSet
 
 
 class Question(NamedTuple):
@@ -18,33 +20,41 @@ class Question(NamedTuple):
 
     table: one of TABLE_COLUMNS (columns.py).
     columns: of the rows, in their order.
-    searches: of matches: what to find.
-    tables: the searches, compiled.
+    sets: of matches: what to find.
+    compiled: the sets, compiled.
     conditions: which rows count.
-    options: of matches, as `make_program` takes them.
-    redacted_context: characters around a match if secrets are masked; None if they are not.
+    options: of matches.
+    redact: whether secrets are masked.
     """
 
     table: str
     columns: tuple[str, ...]
-    searches: tuple[programs.Search, ...]
-    tables: programs.SearchTables
+    sets: tuple[PatternSet, ...]
+    compiled: programs.CompiledSets
     conditions: Conditions
-    options: Mapping[str, Any]
-    redacted_context: int | None = None
+    options: MatchOptions
+    redact: bool = False
 
     def programs(self) -> dict[str, ScanProgram]:
         """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
         return {
-            name: programs.make_program(
-                name, self.read_columns() if name == self.table else (), self.tables, self.conditions, **self.options
+            table: programs.make_program(
+                table,
+                self.read_columns() if table == self.table else (),
+                self.compiled,
+                self.conditions,
+                self.read_options(),
             )
-            for name in (self.table, *(["usage"] if self.table == "sessions" else []))
+            for table in (self.table, *(["usage"] if self.table == "sessions" else []))
         }
+
+    def read_options(self) -> MatchOptions:
+        """Return the options with the context that must be read for the one that is given."""
+        return self.options._replace(context=self.options.context + EXAMINED_CHARS * self.redact)
 
     def read_columns(self) -> tuple[str, ...]:
         """Return the columns that must be read for the columns of the rows."""
-        return self.columns if self.redacted_context is None else needed_columns(self.columns)
+        return needed_columns(self.columns) if self.redact else self.columns
 
     def task_columns(self, table: str) -> tuple[str, ...]:
         """Return the columns of what tasks give for a table after `masked`: of its rows, or of their halves."""
@@ -55,9 +65,7 @@ class Question(NamedTuple):
 
         batches: rows with the columns that were read, or halves.  columns: of the batches that are returned.
         """
-        if self.redacted_context is None:
-            return batches
-        return redacted(batches, table, columns, self.redacted_context)
+        return redacted(batches, table, columns, self.options.context) if self.redact else batches
 
     def described(self) -> dict[str, Any]:
         """Return the question as a value for JSON. It differs for two questions that can have different rows."""
@@ -68,14 +76,14 @@ class Question(NamedTuple):
         return {
             "table": self.table,
             "columns": list(self.columns),
-            "patterns": [described_search(search) for search in self.searches],
+            "patterns": [described_set(one) for one in self.sets],
             "roles": described_values(self.conditions.roles),
             "since": since,
             "until": until,
             "project": self.conditions.project,
             "sessions": described_values(self.conditions.sessions),
-            "options": dict(self.options) if self.table == "matches" else {},
-            "redact": self.redacted_context is not None,
+            "options": described_options(self.read_options()) if self.table == "matches" else {},
+            "redact": self.redact,
         }
 
 
@@ -84,7 +92,13 @@ def described_values(values: tuple[str, ...] | None) -> list[str] | None:
     return [] if values is None else list(values) or None
 
 
-def described_search(search: programs.Search) -> list[Any]:
-    """Return a search as a value for JSON."""
-    texts = {name: list(texts) for name, texts in search.patterns.items()}
-    return [texts, search.own_line, search.ignore_case, search.word]
+def described_options(options: MatchOptions) -> dict[str, Any]:
+    """Return options as a value for JSON: -1 if code does not matter, 0 for outside of it, 1 for in it."""
+    values = options._asdict()
+    in_code = values.pop("in_code")
+    return {"code": -1 if in_code is None else int(in_code), **values}
+
+
+def described_set(one: PatternSet) -> list[Any]:
+    """Return a pattern set as a value for JSON."""
+    return [{name: list(texts) for name, texts in one.patterns.items()}, one.own_line, one.ignore_case, one.word]

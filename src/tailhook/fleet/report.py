@@ -61,7 +61,7 @@ class Progress(NamedTuple):
 Watch = Callable[[Progress], object]  # a function that is called while a scan runs; what it returns is not used
 
 
-class ScanRun:
+class ScanNotes:
     """Notes what one iteration of a scan reads.
 
     counts: as `TaskResult` has them, and older_files.

@@ -14,15 +14,15 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
-from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS, Table
+from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS, MatchOptions, Table
 from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
-from tailhook.fleet.redact import EXAMINED_CHARS, SURROGATE
-from tailhook.fleet.report import ScanReport, ScanRun, Watch
+from tailhook.fleet.redact import SURROGATE
+from tailhook.fleet.report import ScanNotes, ScanReport, Watch
 from tailhook.fleet.typed_rows import row_type
-from tailhook.patterns.sets import PatternSet, by_name
+from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.arguments import check_booleans, check_path, check_strings, check_whole_number
 
 Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
@@ -88,16 +88,16 @@ class Scan(Generic[Row]):
         question = self._question._replace(columns=(*self.columns, *names))
         return Scan(self.sources, question, self._workers, self.resume, self._progress)
 
-    def _new_run(self, missing: MissingSources | None = None) -> ScanRun:
-        """Return what notes what an iteration reads: several may go on at the same time.  missing: as for ScanRun."""
-        return ScanRun(self.table, self._progress, missing)
+    def _new_run(self, missing: MissingSources | None = None) -> ScanNotes:
+        """Return what notes what an iteration reads: several may go on at the same time.  missing: as for ScanNotes."""
+        return ScanNotes(self.table, self._progress, missing)
 
     def __repr__(self) -> str:
         """Return the question in one line; what is long is cut."""
         conditions = self._question.conditions._asdict()
         asked = {
             "sources": self.sources,
-            "patterns": [name for search in self._question.searches for name in search.patterns],
+            "patterns": [name for one in self._question.sets for name in one.patterns],
             **{name: str(value) if isinstance(value, datetime) else value for name, value in conditions.items()},
             "columns": self.columns,
             "resume": None if self.resume is None else str(self.resume),
@@ -129,7 +129,7 @@ class Scan(Generic[Row]):
             )
             yield from self._question.masked(self.table, found, self.columns)
 
-    def _find_files(self, run: ScanRun) -> Sequence[SourceFile]:
+    def _find_files(self, run: ScanNotes) -> Sequence[SourceFile]:
         """Return the files to scan.  run: gets the sources that cannot be listed."""
         sources = default_folders(run.problems) if self.sources is None else self.sources
         found = find_source_files(sources, run.problems)
@@ -158,7 +158,7 @@ class Scan(Generic[Row]):
         with run.timed():
             return self._update(self.resume, run)
 
-    def _update(self, folder: Path, run: ScanRun) -> list[Path]:
+    def _update(self, folder: Path, run: ScanNotes) -> list[Path]:
         from tailhook.fleet.resume import update_folder
 
         return update_folder(folder, self._question, self._find_files(run), self._workers, run.begin, run.note)
@@ -201,7 +201,7 @@ class Scan(Generic[Row]):
         if self._progress is not None:
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
-    def _read(self, table: str, files: Sequence[SourceFile], run: ScanRun) -> Iterator[ArrowBatch]:
+    def _read(self, table: str, files: Sequence[SourceFile], run: ScanNotes) -> Iterator[ArrowBatch]:
         """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
         with closing(run_tasks(self._programs[table], make_tasks(files), self._workers)) as runs:
             for found in runs:
@@ -298,41 +298,22 @@ def scan(
     ('name', 'duration_ms')
     """
     check_table(table)
-    check_booleans(signals=signals, categories=categories, all_text=all_text, sidechains=sidechains, redact=redact)
-    if in_code is not None:
-        check_booleans(in_code=in_code)
+    check_booleans(signals=signals, categories=categories, redact=redact)
+    options = checked_options(MatchOptions(in_code, context, all_text, sidechains))
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is {progress!r}: give a function")
     source_list = None if sources is None else list_sources(sources)
     roles = None if roles is None else check_strings("roles", roles)
     sessions = None if sessions is None else check_strings("sessions", sessions)
     chosen = check_columns(table, columns)
-    searches = [user_search(patterns, in_code)] if patterns else []
-    searches += [programs.signal_search()] * signals + [programs.category_search()] * categories
-    for_matches = {
-        "patterns": bool(patterns),
-        "signals": signals,
-        "categories": categories,
-        "in_code": in_code is not False,
-        "context": context != CONTEXT_CHARS,
-        "all_text": all_text,
-        "sidechains": sidechains,
-    }
-    check_fit(table, [name for name, is_given in for_matches.items() if is_given], roles)
+    sets = [user_set(patterns, in_code)] if patterns else []
+    find = {"patterns": bool(patterns), "signals": signals, "categories": categories}
+    check_fit(table, [*(name for name, is_given in find.items() if is_given), *options.given()], roles)
+    sets += [programs.SIGNAL_SET] * signals + [programs.CATEGORY_SET] * categories
     check_times(since=since, until=until)
     threads = (os.cpu_count() or 1) if workers is None else check_whole_number("workers", workers, 1)
-    context = check_whole_number("context", context, 0)
-    if context > MAX_CONTEXT_CHARS:
-        raise ValueError(f"context is {context}: give at most {MAX_CONTEXT_CHARS:,}")
     conditions = Conditions(roles, since, until, None if project is None else project_folder(project), sessions)
-    options = {
-        "code": -1 if in_code is None else int(in_code),
-        "context": context + EXAMINED_CHARS * redact,
-        "all_text": all_text,
-        "sidechains": sidechains,
-    }
-    tables = programs.compile_searches(searches)
-    question = Question(table, chosen, tuple(searches), tables, conditions, options, context if redact else None)
+    question = Question(table, chosen, tuple(sets), programs.compile_sets(sets), conditions, options, redact)
     folder = None if resume is None else resume_folder(resume, table, chosen)
     return Scan(source_list, question, threads, folder, progress)
 
@@ -343,6 +324,18 @@ def check_table(table: str) -> None:
         raise TypeError(f"table is {table!r}: give one of {', '.join(TABLE_COLUMNS)}")
     if table not in TABLE_COLUMNS:
         raise ValueError(f"there is no table {table!r}: choose one of {', '.join(TABLE_COLUMNS)}")
+
+
+def checked_options(options: MatchOptions) -> MatchOptions:
+    """Return options. Raises TypeError for a flag that is not a bool, and TypeError or ValueError for a context."""
+    flags = options._asdict()
+    context = check_whole_number("context", flags.pop("context"), 0)
+    if flags["in_code"] is None:
+        del flags["in_code"]
+    check_booleans(**flags)
+    if context > MAX_CONTEXT_CHARS:
+        raise ValueError(f"context is {context}: give at most {MAX_CONTEXT_CHARS:,}")
+    return options._replace(context=context)
 
 
 def check_fit(table: str, for_matches: Sequence[str], roles: Sequence[str] | None) -> None:
@@ -408,24 +401,20 @@ def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Itera
         yield from map(row._make, zip(*batch.columns(), strict=True))
 
 
-def user_search(patterns: Patterns, in_code: bool | None) -> programs.Search:
-    """Return the search for a user's patterns.
+def user_set(patterns: Patterns, in_code: bool | None) -> PatternSet:
+    """Return a user's patterns as a set.
 
     Raises TypeError or ValueError if they are not a set of patterns, and ValueError for a lone surrogate and for a set
     that does not exclude code in a scan that does.
     """
-    if isinstance(patterns, PatternSet):
-        if not patterns.outside_code and in_code is not None:
-            raise ValueError("the set has outside_code=False: give in_code=None, too, to find matches in code")
-        options = (patterns.own_line, patterns.ignore_case, patterns.word)
-        search = programs.Search(patterns.patterns, *options, compiled=patterns._automaton.data)
-    else:
-        search = programs.Search(by_name(patterns))
-    for name, texts in search.patterns.items():
+    found = patterns if isinstance(patterns, PatternSet) else PatternSet(patterns)
+    if not found.outside_code and in_code is not None:
+        raise ValueError("the set has outside_code=False: give in_code=None, too, to find matches in code")
+    for name, texts in found.patterns.items():
         for text in (name, *texts):
             if SURROGATE.search(text):
                 raise ValueError(f"the pattern {text!r} has a lone surrogate, which no text of a transcript has")
-    return search
+    return found
 
 
 def check_columns(table: str, columns: Sequence[str] | None) -> tuple[str, ...]:

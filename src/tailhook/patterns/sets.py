@@ -80,14 +80,14 @@ class PatternSet:
     []
     """
 
-    __slots__ = ("_automaton", "ignore_case", "outside_code", "own_line", "patterns", "word")
+    __slots__ = ("_compiled", "ignore_case", "outside_code", "own_line", "patterns", "word")
 
     patterns: Mapping[str, tuple[str, ...]]
     own_line: bool
     outside_code: bool
     ignore_case: bool
     word: bool
-    _automaton: _core.Automaton
+    _compiled: _core.Automaton | None
 
     def __init__(
         self,
@@ -98,17 +98,28 @@ class PatternSet:
         ignore_case: bool = False,
         word: bool = False,
     ) -> None:
-        from tailhook.patterns.automaton import compile_table
+        from tailhook.patterns.automaton import normalize
 
         self.patterns = by_name(patterns)
         self.own_line, self.outside_code = own_line, outside_code
         self.ignore_case, self.word = ignore_case, word
-        table = compile_table(
-            [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts],
-            ignore_case=ignore_case,
-            word=word,
-        )
-        self._automaton = _core.Automaton(table, tuple(self.patterns))
+        self._compiled = None
+        for _, text in self._numbered():
+            normalize(text, ignore_case, word)  # which raises ValueError
+
+    def _numbered(self) -> list[tuple[int, str]]:
+        """Return the texts to find, each with the number of its name."""
+        return [(number, text) for number, texts in enumerate(self.patterns.values()) for text in texts]
+
+    @property
+    def _automaton(self) -> _core.Automaton:
+        """The compiled set. The first use compiles it: a scan may have a table of its own, with more texts."""
+        if self._compiled is None:
+            from tailhook.patterns.automaton import compile_table
+
+            table = compile_table(self._numbered(), ignore_case=self.ignore_case, word=self.word)
+            self._compiled = _core.Automaton(table, tuple(self.patterns))
+        return self._compiled
 
     def findall(self, markdown: str | bytes) -> list[Match]:
         """Return all matches in `markdown`, sorted by start, end and name (in the order of `patterns`).
