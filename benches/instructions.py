@@ -2,8 +2,9 @@
 
 usage: instructions.py [--write] [NAME...]   --write: record the counts as the new baseline; NAME: only these cases
 
-The cases are those of `tailhook bench`, the worst ones (worst_cases.py), and the memory machine on real transcripts:
-the 50 newest messages of each shared one, both profiles. A count is given in units of what bare Python executes on the
+The cases are those of `tailhook bench`, two of them through the native client without a pool, the worst ones
+(worst_cases.py), and the memory machine on real transcripts: the 50 newest messages of each shared one, both profiles. A
+count is given in units of what bare Python executes on the
 same machine, so that another build of the interpreter hardly moves it. It may grow by 3 %, and on a real transcript be
 no more than 1.35. A case that has no baseline yet is printed as new. Needs valgrind: without it the exit code is 2.
 Real transcripts are read from the folder `transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; if
@@ -24,9 +25,12 @@ from worst_cases import Worst, WorstStop
 from tailhook.bench.cases import CASES, BenchProject, memory_folder
 from tailhook.bench.instructions import count_by_valgrind
 from tailhook.bench.rounds import bare_argv
+from tailhook.install.command import hook_command
+from tailhook.pool.installation import real_interpreter, write_installation
 
 BASELINE = Path(__file__).with_name("instructions.json")
 CORPORA = Path(os.environ.get("TAILHOOK_CORPORA") or Path(__file__).resolve().parents[2] / "shared")
+THROUGH_CLIENT = ("idle, no state", "idle, active")
 TOLERANCE = 1.03
 REAL_LIMIT = 1.35  # times bare Python, of a stop on a real transcript
 
@@ -68,6 +72,15 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, BenchProject]]
             stop = BenchProject(folder / str(number), case, "10 KB")
             stop.check()
             yield case.name, stop
+    client, _ = write_installation(real_interpreter(), str(folder / "client"))
+    for case in CASES:
+        name = f"{case.name}, by the client without a pool"
+        if case.name in THROUGH_CLIENT and (not wanted or name in wanted):
+            stop = BenchProject(folder / name, case, "10 KB")
+            stop.hook = hook_command(case.machine, client)
+            stop.env["TAILHOOK_NO_POOL"] = "1"
+            stop.check()
+            yield name, stop
     worst = [(one.about, one, None) for one in WORST_CASES]
     transcripts = sorted((CORPORA / "transcripts").glob("*.jsonl"))
     if not transcripts:
