@@ -24,6 +24,12 @@ def test_a_database_that_cannot_be_opened_is_reported(own):
     assert "the database cannot be opened" in refused(own, "--db", "no URL")
 
 
+@pytest.mark.parametrize("url", ["mysql://db/x", "postgres://db/x", "postgresql://db/x"])
+def test_a_database_of_another_kind_is_refused_with_those_that_can_be_used(own, url):
+    words = refused(own, "--port", "0", "--db", url)
+    assert "sqlite://... or postgresql+psycopg://..." in words
+
+
 def test_an_invalid_port_is_wrong_usage(own):
     for port in ("99999", "-1", "http"):
         done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)

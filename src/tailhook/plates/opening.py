@@ -15,6 +15,7 @@ from tailhook.errors import TailhookError
 from tailhook.plates.db import Database
 from tailhook.plates.tables import NewerDatabaseError, Plate, known_versions, migrate, open_engine, stored_version
 
+DRIVERS = ("sqlite", "postgresql+psycopg")
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
 ASIDE = ".corrupt-"  # followed by the time, in the name of a renamed database
 COMPANIONS = ("-wal", "-shm")  # suffixes of the files that SQLite keeps beside a database
@@ -34,6 +35,7 @@ def open_database(
     Raises CorruptDatabaseError, and TailhookError if it cannot be opened for another reason.
     """
     try:
+        check_kind(url)
         probe(url)
         migrate_in_child(url)
         return Database(url, changed, removed)
@@ -42,6 +44,14 @@ def open_database(
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
         kind = CorruptDatabaseError if is_corrupt(error) else TailhookError
         raise kind(f"the database cannot be opened: {first_line(error)}") from error
+
+
+def check_kind(url: str) -> None:
+    """Raise TailhookError for a database that tailhook cannot use: SQLAlchemy would ask for its driver."""
+    parsed = make_url(url)
+    if parsed.drivername not in DRIVERS:
+        known = " or ".join(f"{name}://..." for name in DRIVERS)
+        raise TailhookError(f"the database cannot be opened: {parsed.drivername}:// is not supported. Give {known}")
 
 
 def probe(url: str) -> None:
