@@ -29,7 +29,7 @@ include "transcript/records.pxi"        # a record: its kind, role, text and too
 include "transcript/properties.pxi"     # its origin, its counts and times
 include "transcript/record_class.pxi"   # a record for Python
 include "transcript/bad_lines.pxi"      # the record in a line that is not one JSON text
-include "transcript/ids.pxi"            # ids that were read before, and records that stand twice
+include "transcript/ids.pxi"            # ids that were read before, and repeated records
 include "transcript/last_message.pxi"   # the newest message of the assistant
 include "transcript/lines.pxi"          # iterators over lines, records and messages
 include "transcript/tool_uses.pxi"      # the uses of some tools, and what became of each

@@ -3,7 +3,7 @@
 # Gives: array_grow.
 # Needs: nothing.
 #
-# All memory of the core comes from PyMem_Raw*, which needs no interpreter lock and which tracemalloc can see.
+# All memory of the core comes from PyMem_Raw*: it needs no interpreter lock, and tracemalloc can see it.
 
 cdef int array_grow(void** items, size_t* capacity, size_t needed, size_t item_bytes) noexcept nogil:
     """Give an array room for `needed` items, and for twice as many as it has. Returns 0, or -1: no memory."""

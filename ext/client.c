@@ -1,4 +1,4 @@
-/* The native client: the program that a host runs as a hook, in front of the pool of workers. See docs/pool.md.
+/* The native client: a host runs it as a hook, in front of the pool of workers. See docs/pool.md.
 
    It hands a worker its own descriptors, arguments and environment, and waits for the exit code. It reads nothing from
    stdin, so until the request is sent it can still run the cold hook in its own place, and nothing is lost. It does so
@@ -31,7 +31,7 @@ end_interrupted(int number)
     _exit(0);
 }
 
-/* Do not let Ctrl-C end this process with another exit code; if it is ignored, as with nohup(1), it stays ignored.
+/* Do not let Ctrl-C end this process with another exit code. If SIGINT is ignored, as with nohup(1), it stays ignored.
    Cold hooks and pools do not inherit this handler, but they inherit an ignored signal (execve(2)). */
 static void
 handle_interrupt(void)
@@ -40,7 +40,7 @@ handle_interrupt(void)
         signal(SIGINT, SIG_IGN);
 }
 
-/* Python does not start if stdin is a folder. Let it be empty then, for the cold hook and for a worker. */
+/* Python does not start if stdin is a folder. Then make stdin empty, for the cold hook and for a worker. */
 static void
 replace_folder_as_stdin(void)
 {

@@ -1,8 +1,8 @@
-/* What differs by processor.
+/* Differences between processors.
 
    TAILHOOK_X86: SSE2 is always there. Code for AVX2 and AVX-512 is compiled for single functions (TAILHOOK_AVX2,
    TAILHOOK_AVX512) and chosen at run time (tailhook_has_avx2, tailhook_has_avx512). With TAILHOOK_PORTABLE defined, as
-   tests do, the code for other processors is compiled. TAILHOOK_INLINE: a function that is never called, but put in place. */
+   tests do, the code for other processors is compiled. TAILHOOK_INLINE: a function that is always inlined. */
 
 #ifndef TAILHOOK_CPU_H
 #define TAILHOOK_CPU_H
@@ -38,8 +38,8 @@ tailhook_has_avx512(void)
 #define TAILHOOK_INLINE
 #endif
 
-/* Set hundreds of bytes to zero. The C library is faster at that than what compilers put in place of a call, which they
-   leave out if they know the size. */
+/* Set hundreds of bytes to zero. If compilers know the size, they put code in place of the call; the C library is
+   faster than this code. */
 static inline void
 tailhook_clear(void *memory, size_t size)
 {

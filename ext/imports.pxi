@@ -1,4 +1,4 @@
-# Everything that the core takes from outside: of Cython, the C library, POSIX, CPython and its own C headers.
+# Everything that the core imports: from Cython, the C library, POSIX, CPython and its own C headers.
 #
 # Gives: all names below. No other part has a `cimport` or a `cdef extern`.
 # Needs: nothing.
@@ -91,7 +91,7 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     bint Py_UNICODE_ISALNUM(uint32_t character) nogil
     bint Py_UNICODE_ISSPACE(uint32_t character) nogil
-    # Bytes objects that are written before they are a Python object, and cut to their size afterwards.
+    # Bytes objects: written before any other code sees them, and cut to their size afterwards.
     int _PyBytes_Resize(PyObject** text, Py_ssize_t size) except -1
     PyObject* bytes_new "PyBytes_FromStringAndSize"(const char* text, Py_ssize_t size) except NULL
     char* bytes_data "PyBytes_AS_STRING"(PyObject* text)

@@ -1,4 +1,4 @@
-/* A literal with its length, which the compiler counts: LIT("text"). */
+/* A literal with its length: LIT("text"). The compiler counts the length. */
 
 #ifndef TAILHOOK_LITERAL_H
 #define TAILHOOK_LITERAL_H
@@ -33,7 +33,7 @@ tailhook_equals(const void *text, size_t size, struct tailhook_literal literal)
     return size == literal.size && memcmp(text, literal.text, literal.size) == 0;
 }
 
-/* Return where the literal is first in a text, or NULL. */
+/* Return the first place of the literal in a text, or NULL. */
 static inline const void *
 tailhook_find(const void *text, size_t size, struct tailhook_literal literal)
 {

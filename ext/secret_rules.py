@@ -1,11 +1,11 @@
 """Take over the beginnings of keys and tokens from CredSweeper's rules (https://github.com/Samsung/CredSweeper, MIT).
 
-usage: secret_rules.py [--check]      --check: fail if the module in the tree is not what the rules give
+usage: secret_rules.py [--check]      --check: fail if the module in the tree differs from the rules
 
-Writes src/tailhook/machines/secret_rules.py: for each way that a key may begin, how many characters follow at least,
-and which signs may be among them. A rule is a regular expression whose group `value` is the key. Rules that do not
-begin with a fixed text are left out: what they find is recognised by its looks. Needs pip and the package index; the
-release is pinned, so that the outcome is the same whenever this is run.
+Writes src/tailhook/machines/secret_rules.py: for each beginning of keys, the least number of following characters, and
+the signs among them. A rule is a regular expression whose group `value` is the key. Rules without a fixed beginning are
+left out: their keys are recognised by their looks. Needs pip and the package index; the release is pinned, so that each
+run gives the same module.
 """
 
 import io
@@ -21,8 +21,8 @@ from re import _parser as parser
 RELEASE = "credsweeper==1.19.5"
 TARGET = Path(__file__).parents[1] / "src" / "tailhook" / "machines" / "secret_rules.py"
 MIN_REST = 8  # characters; fewer are found in ordinary words
-MAX_BEGINNINGS = 40  # of one rule; one with more does not begin with a fixed text
-SIGNS = "_-.=+/%~$:"  # which may be part of a key beside letters and digits
+MAX_BEGINNINGS = 40  # of one rule; a rule with more has no fixed beginning
+SIGNS = "_-.=+/%~$:"  # possible in a key, beside letters and digits
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def download(folder: Path) -> tuple[list[dict], str]:
 
 
 def prefixes(rules: list[dict]) -> dict[str, tuple[int, str]]:
-    """Return for each beginning of a key how many characters follow at least, and which signs may be among them."""
+    """Return the beginnings of keys, each with the least number of following characters and their signs."""
     found: dict[str, tuple[int, str]] = {}
     for rule in rules:
         if rule["type"] not in ("pattern", "multi") or rule["confidence"] == "weak":
@@ -78,7 +78,7 @@ def is_distinctive(text: str) -> bool:
 
 
 def is_covered(text: str, rest: tuple[int, str], found: dict[str, tuple[int, str]]) -> bool:
-    """Return whether a rule with a shorter beginning finds every key that this one finds."""
+    """Return whether a rule with a shorter beginning finds every key of this rule."""
     for short, (length, signs) in found.items():
         more = text[len(short) :]
         if more and text.startswith(short) and length <= rest[0] + len(more) and {*rest[1]} <= {*signs}:
@@ -87,7 +87,7 @@ def is_covered(text: str, rest: tuple[int, str], found: dict[str, tuple[int, str
 
 
 def signs_in(items) -> set[str]:
-    """Return which signs can be in what items stand for."""
+    """Return the possible signs in the texts that items match."""
     found: set[str] = set()
     for operation, argument in items:
         if operation is sre.LITERAL:
@@ -118,7 +118,7 @@ def value_of(items, number):
 
 
 def beginnings(items: list, text: str = ""):
-    """Yield each literal text that items can begin with, behind `text`, and the items after it."""
+    """Yield each possible literal text at the beginning of items, behind `text`, and the items after it."""
     if not items:
         yield text, []
         return
@@ -157,7 +157,7 @@ def letters_of(ranges) -> list[str]:
 
 
 def least(item) -> int:
-    """Return how few characters an item can stand for."""
+    """Return the least number of characters that an item matches."""
     return int(parser.SubPattern(parser.State(), [item]).getwidth()[0])
 
 

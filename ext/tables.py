@@ -1,9 +1,9 @@
-"""Write what the core is made of beside ext/, into the folder of a build: setup.py runs this at every build.
+"""Write the generated parts of the core into a build's folder. setup.py runs this at every build.
 
 tables.h has the pattern sets that are compiled into the core. Each set becomes a constant table, made by the same
 compiler as a user's own sets (src/tailhook/patterns/automaton.py). The machines define the patterns, in
 src/tailhook/machines/.
-scan_columns.pxi has the columns of a scan's tables, which src/tailhook/fleet/typed_rows.py declares.
+scan_columns.pxi has the columns of a scan's tables, from src/tailhook/fleet/typed_rows.py.
 """
 
 import importlib
@@ -60,7 +60,7 @@ def numbers(prefix, values):
 
 
 def beginnings(name, texts):
-    """Return texts of ASCII as an array of the header, and how many they are and the length of the longest."""
+    """Return texts of ASCII as an array of the header, with their number and the length of the longest."""
     items = ", ".join(json.dumps(text.decode("ascii")) for text in texts)
     return (
         numbers(name, {"COUNT": len(texts), "MAX_BYTES": max(map(len, texts))})
@@ -69,7 +69,7 @@ def beginnings(name, texts):
 
 
 def key_beginnings(rules):
-    """Return the beginnings of keys, sorted, and what may follow each, as arrays of the header."""
+    """Return the beginnings of keys, sorted, and the possible rest of each, as arrays of the header."""
     texts = sorted(rules, key=str.encode)
     signs = "".join(sorted({sign for _, allowed in rules.values() for sign in allowed}))
     bits = [sum(1 << signs.index(sign) for sign in rules[text][1]) for text in texts]
@@ -87,7 +87,7 @@ def key_beginnings(rules):
 
 
 def case_foldings():
-    """Return what case folding makes of characters beyond ASCII, sorted, in UTF-8: those that it changes."""
+    """Return the case folding of characters beyond ASCII, sorted, in UTF-8: only changed ones."""
     foldings = [
         (character, chr(character).casefold().encode())
         for character in range(0x80, sys.maxunicode + 1)
@@ -109,7 +109,7 @@ KINDS = {"Repeated": "NAME", "str": "TEXT", "int": "INT", "datetime": "TIME", "b
 
 
 def column_kinds():
-    """Return the kind of each column by its number and name: as many columns of a name as it has kinds."""
+    """Return the kind of each column by its number and name. A name has a column for each of its kinds."""
     rows = load("fleet.typed_rows")
     declared = [
         *(pair for row in (*rows.ROWS.values(), *rows.HALF_ROWS[:-1]) for pair in row.__annotations__.items()),

@@ -1,4 +1,4 @@
-/* The structs of the Arrow C data interface and C stream interface, as its specification has them
+/* The structs of the Arrow C data interface and C stream interface, from their specification
    (https://arrow.apache.org/docs/format/CDataInterface.html, CStreamInterface.html). */
 
 #ifndef TAILHOOK_ARROW_H

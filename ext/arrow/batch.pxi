@@ -118,7 +118,7 @@ cdef ArrowBatch arrow_part_of(ArrowBatch batch, list places, int64_t length):
 
 
 cdef int arrow_finish_column(ArrowColumn* column, size_t length) except -1:
-    """Give a column what an array must have. Raises MemoryError, and ValueError if its values are not as many."""
+    """Add the buffers that an array must have. Raises MemoryError, and ValueError for a wrong number of values."""
     if column.length != length:
         raise ValueError(f"this table has no column {column.name.decode()!r}")
     PyMem_RawFree(column.slots)

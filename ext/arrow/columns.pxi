@@ -1,4 +1,4 @@
-# Columns of a table in Arrow's memory layout, which grow by a value at a time.
+# Columns of a table in Arrow's memory layout. They grow by a value at a time.
 #
 # Gives: ArrowTexts, ArrowColumn, the kinds ARROW_*; arrow_add_*, arrow_end_names, arrow_text_is, arrow_texts_add,
 # arrow_texts_free, arrow_column_filter, arrow_column_free, arrow_put_value, arrow_is_valid, arrow_copy_value,
@@ -151,7 +151,7 @@ cdef inline bint arrow_text_is(const ArrowTexts* texts, size_t i, Cursor start, 
 
 
 cdef int32_t arrow_find_name(ArrowColumn* column, Cursor start, size_t size) noexcept nogil:
-    """Return the index of a text in the dictionary, which gets it if it is new, or -1: no memory."""
+    """Return the index of a text in the dictionary, adding a new text; or -1: no memory."""
     cdef size_t slot
     if column.last < <int32_t>column.texts.count and arrow_text_is(&column.texts, column.last, start, size):
         return column.last
@@ -211,7 +211,7 @@ cdef inline bint arrow_is_valid(const ArrowColumn* column, size_t row) noexcept 
 
 
 cdef int arrow_copy_value(ArrowColumn* to, const ArrowColumn* column, size_t row) noexcept nogil:
-    """Add a value of a column of the same kind, which is not ARROW_NAMES. Returns 0, or -1: no memory."""
+    """Add a value of a column of the same kind, except ARROW_NAMES. Returns 0, or -1: no memory."""
     cdef const ArrowTexts* texts = &column.texts
     if not arrow_is_valid(column, row):
         return arrow_add_null(to)

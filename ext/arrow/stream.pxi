@@ -1,4 +1,4 @@
-# Batches one after the other, as the Arrow C stream interface has them.
+# Batches one after the other, as an Arrow C stream.
 #
 # Gives: nothing to other parts. For Python: arrow_stream.
 # Needs: ArrowBatch and arrow_new_capsule (arrow/batch.pxi), the structs that are exported (arrow/export.pxi).

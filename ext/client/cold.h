@@ -14,8 +14,8 @@
 
 enum { MAX_ARGUMENTS = 1024, MAX_VARIABLES = 4096, MAX_CODE_BYTES = 16 << 10 };
 
-/* The variable with which the cold hook can note how long it took: when the client started, one letter for why no worker
-   answered, and the client's folder. */
+/* The variable for the cold hook's record of its time: the client's start, one letter for why no worker answered, and
+   the client's folder. */
 static const char MARK[] = "TAILHOOK_CLIENT=";
 
 /* Append the text of the hook's file to `code`, which Python runs. It gets the text, not the path: during an upgrade the

@@ -1,4 +1,4 @@
-/* What all parts of the client use: the clock, a line on stderr, the environment, paths. */
+/* Shared by all parts of the client: the clock, a line on stderr, the environment, paths. */
 
 #ifndef TAILHOOK_CLIENT_COMMON_H
 #define TAILHOOK_CLIENT_COMMON_H
@@ -18,7 +18,7 @@ now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
-/* Write the pieces, a list that ends with NULL, as one line on stderr. The process ends after that. */
+/* Write the pieces as one line on stderr; NULL ends their list. The process ends after that. */
 static void
 warn(const char *const *pieces)
 {

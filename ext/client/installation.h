@@ -1,4 +1,4 @@
-/* The file beside the client, which names what it starts and where workers listen. */
+/* The file beside the client: it names the programs to start and the socket of the workers. */
 
 #ifndef TAILHOOK_CLIENT_INSTALLATION_H
 #define TAILHOOK_CLIENT_INSTALLATION_H
@@ -28,7 +28,7 @@ struct installation {
 };
 
 /* Store the path of this program's folder, with the slash at its end. Return false if it is unknown.
-   `program` is how it was started: hosts name it by its whole path, which is used if there is no /proc. */
+   `program`: the first word of its argv. Hosts name it by its whole path; this path is used if there is no /proc. */
 static int
 find_own_folder(char *folder, size_t size, const char *program)
 {

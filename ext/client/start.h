@@ -19,7 +19,7 @@
 #include "os/caller.h"
 #include "os/request.h"
 
-static const char ATTEMPT_FILE[] = "pool-start"; /* beside this program: its time is that of the last attempt */
+static const char ATTEMPT_FILE[] = "pool-start"; /* beside this program: its time is the last attempt's */
 static const char NOTE = '\n';                    /* written into it, so that it is not empty after an attempt */
 
 /* Begin an attempt to start a pool: note it, and store in `attempt` the descriptor of its file. Return false, and begin
@@ -48,7 +48,7 @@ begin_attempt(const char *folder, int *attempt, char *reason)
     }
     if (ftruncate(fd, 0) < 0 || write(fd, &NOTE, sizeof(NOTE)) != (ssize_t)sizeof(NOTE))
         goto no;
-    flock(fd, LOCK_UN); /* the pool gets the same open file: it would hold the lock as long as it runs */
+    flock(fd, LOCK_UN); /* the pool gets the same open file: otherwise it would hold the lock as long as it runs */
     *attempt = fd;
     return 1;
 no:
@@ -56,8 +56,8 @@ no:
     return 0;
 }
 
-/* Start a pool in the background. Its stderr is the file `attempt`, which is closed here. It gets few variables: it lives
-   longer than the session that it is started in. */
+/* Start a pool in the background. Its stderr is the file `attempt`; the file is closed here. The pool gets few
+   variables, because it lives longer than its first session. */
 static void
 spawn_pool(const struct installation *own, char *folder, char *const *variables, int attempt)
 {

@@ -29,20 +29,20 @@
 
 enum { READY_TIMEOUT_MS = 5 };
 
-/* Return whether a codeset is UTF-8, in any of the spellings that C libraries accept: utf8, UTF-8, utf-8@euro. */
+/* Return whether a codeset is UTF-8, in any spelling of C libraries: utf8, UTF-8, utf-8@euro. */
 static int
 is_utf8_codeset(const char *codeset)
 {
     for (const char *letter = "utf8"; *letter; letter++, codeset++) {
         if (*codeset == '-')
             codeset++;
-        if ((*codeset | 0x20) != (*letter | 0x20)) /* lower case, and a digit as it is */
+        if ((*codeset | 0x20) != (*letter | 0x20)) /* lower case; a digit stays */
             return 0;
     }
     return *codeset == '\0' || *codeset == '@';
 }
 
-/* Return whether Python would name files in UTF-8 for this environment, as the workers do. */
+/* Return whether Python would name files in UTF-8 for this environment, like the workers. */
 static int
 is_utf8(char *const *variables)
 {
@@ -145,7 +145,7 @@ find_socket(char *path, size_t size, const char *prefix, uint64_t kind)
     return join(path, size, prefix, ending);
 }
 
-/* Receive from a worker that it is ready. Return false, with `reason` set, if it is not like this process or does not
+/* Receive a worker's first message. Return false, with `reason` set, if the worker is for other callers or does not
    take a request now. */
 static int
 receive_ready(int fd, uint64_t kind, char *reason)
@@ -161,7 +161,7 @@ receive_ready(int fd, uint64_t kind, char *reason)
     return ready.magic == TAILHOOK_READY_MAGIC && ready.identity == identity;
 }
 
-/* Append strings, each with its NUL. Return how many bytes are used then, or 0 if they do not fit. */
+/* Append strings, each with its NUL. Return the number of used bytes, or 0 if the strings do not fit. */
 static size_t
 append_strings(char *data, size_t used, char *const *strings)
 {

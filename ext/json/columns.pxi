@@ -4,9 +4,9 @@
 # Needs: the grammar and the reader (json/grammar.pxi, json/read.pxi), utf8_after_bom (text/utf8.pxi),
 # os_read_at (os/file.h).
 #
-# A state of two thousand entries is read to look at three members of each. The rest is skipped at the speed of the
-# grammar, in a window that stays in the cache: memory for the whole file would cost more than reading it. A value that
-# is equal to the one in the row before is the same object.
+# Of a state with two thousand entries, three members of each are needed. The rest is skipped at the speed of the
+# grammar, in a window that stays in the cache: memory for the whole file would cost more than reading it. If a value
+# equals the one in the row before, it is the same object.
 
 cdef enum:
     JSON_MAX_COLUMNS = 16
@@ -109,8 +109,8 @@ cdef object json_column_value(JsonColumn* column, object before, Cursor start):
 #
 # The file is read in units: a member of the root, or a row. A unit must lie in the window as a whole. If it reaches the
 # end of the window, it may go on in the file: the window moves to where the unit begins, or grows, and the unit is read
-# again. The window on a transcript (transcript/window.pxi) is another one: it goes backwards too, returns lines, and
-# compares bytes that it has read before with those of a file that others append to. This one goes forward only.
+# again. The window on a transcript (transcript/window.pxi) is another one: it also goes backwards, returns lines, and
+# notices if a growing file was overwritten. This one goes forward only.
 
 cdef struct JsonWindow:
     int fd
@@ -122,7 +122,7 @@ cdef struct JsonWindow:
 
 
 cdef int json_window_advance(JsonWindow* window, Cursor* at) except -1:
-    """Drop what is before `at`, read more of the file, and set `at` to where that byte is now."""
+    """Drop the bytes before `at`, read more of the file, and set `at` to that byte's new place."""
     cdef size_t used = at[0] - window.data
     cdef unsigned char* data
     cdef Py_ssize_t got
@@ -168,7 +168,7 @@ cdef class JsonColumnReader:
         raise ValueError(f"invalid JSON: {self.fault.what.decode()} at byte {byte}")
 
     cdef int read_on(self, Cursor* at) except -1:
-        """Read more of the file, from `at` on, and set `at` to where that byte is now.
+        """Read more of the file, from `at` on, and set `at` to that byte's new place.
 
         The columns forget the row before: its bytes are at another place in the window, or gone.
         """
@@ -181,7 +181,7 @@ cdef class JsonColumnReader:
     cdef bint go_on(self, Cursor* at, Cursor found) except -1:
         """Return whether the unit at `at` must be read again, after reading more of the file.
 
-        found: where it ends, or NULL for a fault. Raises ValueError if more of the file cannot remove the fault.
+        found: its end, or NULL for a fault. Raises ValueError if more of the file cannot remove the fault.
         """
         if found != NULL and found != self.end() or self.window.whole:
             if found == NULL:

@@ -4,11 +4,11 @@
 # Needs: the grammar (json/grammar.pxi), json_write (json/write.pxi), bytes_between (text/view.pxi),
 # utf8_after_bom (text/utf8.pxi).
 #
-# The state of other programs, and tailhook's own, keep their white space, their order and their spelling of numbers and
+# States of other programs, and tailhook's own, keep their white space, their order and their spelling of numbers and
 # escapes. An added member is laid out like its siblings.
 #
-# Edits that set values are collected in a tree as long as none depends on another one, and then made together: each
-# container that holds one is read once, however many there are.
+# Edits that set values are collected in a tree as long as none depends on another one, and then made together. So each
+# container is read once, even for many edits.
 
 cdef enum:
     JSON_FEW_STEPS = 8  # are compared one by one; more are looked up
@@ -53,7 +53,7 @@ cdef bint json_name_is(JsonSlot* slot, object wanted, bytes wanted_utf8):
 
 
 cdef list json_step_keys(Cursor p, Cursor end, list steps):
-    """Return the names in UTF-8, or the indices from the beginning, that the steps mean in the container at p."""
+    """Return the steps as names in UTF-8, or as indices from the beginning, in the container at p."""
     cdef JsonSlot seen
     cdef Py_ssize_t count = 0
     cdef bint in_object = p[0] == c"{"
@@ -126,10 +126,10 @@ cdef bint json_want(dict wanted, tuple path, bytes value):
 
 
 cdef object json_plan(Cursor start, Cursor end, Cursor p, dict wanted, bytes colon, list splices):
-    """Append what is to be replaced for the container at p: (start, end, new bytes), in bytes of the text.
+    """Append the replacements for the container at p: (start, end, new bytes), in bytes of the text.
 
     wanted: the container's node in the tree.
-    colon: the colon and white space that the parent containers use.
+    colon: the colon and white space of the parent containers.
     """
     cdef list steps = list(wanted)
     cdef list added = []
@@ -160,9 +160,9 @@ cdef object json_plan(Cursor start, Cursor end, Cursor p, dict wanted, bytes col
 
 
 cdef bytes json_added_members(list added, Cursor end, JsonSlot* last, bytes colon):
-    """Return the text of members that are added after the last one.
+    """Return the text of members to add after the last one.
 
-    colon: the colon and white space that the parent containers use, for an object that is empty.
+    colon: the colon and white space of the parent containers, for an empty object.
     """
     cdef bytes text = b""
     cdef bytes separator
@@ -205,7 +205,7 @@ cdef bytes json_set(bytes data, dict wanted):
         done = stop
     pieces.append(bytes_between(start + done, end))
     data = b"".join(pieces)
-    json_require(data, may_have_bom=True)  # a value may nest too deeply where it stands now
+    json_require(data, may_have_bom=True)  # a value may nest too deeply in its new place
     return data
 
 

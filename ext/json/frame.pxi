@@ -1,10 +1,10 @@
-# Finds the end of a JSON object in a stream whose writer may never close it.
+# Finds the end of a JSON object in a stream that may never be closed.
 #
 # Gives: nothing to other parts. For Python: JsonFramer.
 # Needs: json/strings.h.
 #
-# Only brackets and strings are looked at, each byte once, in however many pieces the bytes come. Whether they are JSON
-# is decided by json_check.
+# Only brackets and strings are looked at, each byte once, in any number of pieces. json_check decides whether the bytes
+# are JSON.
 
 cdef struct JsonFrame:
     Py_ssize_t size   # bytes seen

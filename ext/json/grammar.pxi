@@ -4,14 +4,13 @@
 # json_unescape, json_read_character, json_decode, json_decode_utf8; JSON_MAX_DEPTH.
 # Needs: json/strings.h, utf8_put and utf8_after_bom (text/utf8.pxi), bytes_cut (text/view.pxi).
 #
-# json_skip knows the whole grammar. The reader and the editor first let it check a text, and then read what they know
-# to be valid.
+# json_skip knows the whole grammar. The reader and the editor first let it check a text, and then read the valid text.
 
 # ---- the grammar -------------------------------------------------------------
 #
-# The functions named json_skip_* take a cursor and return the position after what they read, or NULL with `fault` set.
-# A fault at the end of the text means that more bytes might complete it. Nothing recurses: the kind of each open
-# container is one bit, so a text cannot overflow the stack.
+# The functions named json_skip_* take a cursor and return the position after the part that they read, or NULL with
+# `fault` set. A fault at the end of the text means that more bytes might complete it. Nothing recurses: the kind of
+# each open container is one bit, so a text cannot overflow the stack.
 
 cdef enum:
     JSON_DEPTH_WORDS = 16
@@ -116,7 +115,7 @@ cdef Cursor json_skip_number(Cursor p, Cursor end, JsonFault* fault) noexcept no
 cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
     """Skip `true`, `false` or `null`."""
     cdef const char* word
-    if end - p >= 5:  # without a loop; what does not match is looked at below
+    if end - p >= 5:  # without a loop; a mismatch is looked at below
         if bytes_begin(p, LIT(b"null")) or bytes_begin(p, LIT(b"true")):
             return p + 4
         if bytes_begin(p, LIT(b"false")):
@@ -138,7 +137,7 @@ cdef Cursor json_skip_word(Cursor p, Cursor end, JsonFault* fault) noexcept nogi
 
 
 cdef inline Cursor json_skip_to_value(Cursor p, Cursor end, Cursor* stop, JsonFault* fault) noexcept nogil:
-    """Skip a member's name and colon and return where its value begins. stop: set to the name's closing mark."""
+    """Skip a member's name and colon and return the start of its value. stop: set to the name's closing mark."""
     if p == end or p[0] != c'"':
         return json_fail(fault, "expected a member's name", p)
     p = json_skip_string(p + 1, end, fault)
@@ -216,7 +215,7 @@ cdef Cursor json_skip(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
 
 
 cdef inline Cursor json_skip_value(Cursor p, Cursor end, JsonFault* fault) noexcept nogil:
-    """Like json_skip, faster for strings, which most values of a record are."""
+    """Like json_skip, faster for strings: most values of a record are strings."""
     if p != end and p[0] == c'"':
         return json_skip_string(p + 1, end, fault)
     return json_skip(p, end, fault)
@@ -258,7 +257,7 @@ cdef int json_require(bytes text, bint may_have_bom=False) except -1:
 # ---- strings -----------------------------------------------------------------
 #
 # A text is never longer without its escapes than with them, so a buffer as long as the source is enough. A lone
-# surrogate is kept: it becomes the three bytes that UTF-8 would have for it.
+# surrogate is kept: it becomes the three bytes of its would-be UTF-8.
 
 cdef inline uint32_t json_code_unit(Cursor p) noexcept nogil:
     """Return the value of the escape \\uXXXX at p."""
@@ -352,7 +351,7 @@ cdef unicode json_decode(Cursor p, Cursor end):
 
 
 cdef bytes json_decode_utf8(Cursor p, Cursor end):
-    """Return what json_decode returns, in UTF-8. A lone surrogate takes three bytes."""
+    """Return the result of json_decode in UTF-8. A lone surrogate takes three bytes."""
     cdef PyObject* made = bytes_new(NULL, end - p)
     cdef bint lone
     return bytes_cut(made, json_unescape(p, end, <unsigned char*>bytes_data(made), &lone))

@@ -1,4 +1,4 @@
-# Lays out a JSON text: one value a line, indented by two, every value spelled as before.
+# Lays out a JSON text: one value a line, indented by two, with unchanged values.
 #
 # Gives: nothing to other parts. For Python: JsonIndenter.
 # Needs: JsonOutput (json/write.pxi), json_skip_space (json/grammar.pxi), json/strings.h.
@@ -9,7 +9,7 @@ cdef struct JsonLayout:
     Py_ssize_t depth
     bint in_string
     bint escaped  # the last byte was a backslash in a string
-    bint opened   # the last token opened a container, which may be empty
+    bint opened   # the last token opened a container; it may be empty
 
 
 cdef int json_layout_feed(JsonLayout* layout, Cursor p, Cursor end, JsonOutput* output) except -1:

@@ -1,4 +1,4 @@
-/* JSON strings, many bytes at a time: where one stops being plain.
+/* JSON strings, many bytes at a time: finds the first byte that is not plain.
 
    Every function reads [p, end) and nothing beyond, not by one vector load. */
 
@@ -43,9 +43,9 @@ tailhook_string_stop(tailhook_cursor p, tailhook_cursor end)
 }
 
 #if TAILHOOK_X86
-/* Return which bytes of a block of 64 a backslash escapes, one bit for each byte.
+/* Return the escaped bytes of a block of 64, one bit for each byte.
 
-   backslashes: the bytes that are one.  carry: 1 if the block's first byte is escaped; set for the next block. */
+   backslashes: a bit for each backslash.  carry: 1 if the block's first byte is escaped; set for the next block. */
 static inline uint64_t
 tailhook_escaped(uint64_t backslashes, uint64_t *carry)
 {
@@ -61,7 +61,7 @@ tailhook_escaped(uint64_t backslashes, uint64_t *carry)
     return (even ^ sum << 1) & follows;
 }
 
-/* Return the first stop in the block at p; if a backslash escapes it, return where that backslash is. */
+/* Return the first stop in the block at p; if it is escaped, return its backslash. */
 static inline tailhook_cursor
 tailhook_stop_at(tailhook_cursor p, uint64_t stops, uint64_t escaped)
 {
@@ -69,7 +69,7 @@ tailhook_stop_at(tailhook_cursor p, uint64_t stops, uint64_t escaped)
     return escaped & stops & -stops ? p - 1 : p;
 }
 
-/* The characters but the quotation mark and b that may follow a backslash, by their lower four bits. */
+/* The characters that may follow a backslash, without the quotation mark and b, by their lower four bits. */
 #define TAILHOOK_ESCAPES _mm_setr_epi8(1, 0, 'r', 0, 't', 0, 'f', 0, 0, 0, 0, 0, '\\', 0, 'n', '/')
 
 /* Skip whole blocks of 64 bytes of a JSON string, with their escapes of two characters. Return the first byte that

@@ -13,7 +13,7 @@ cdef struct JsonOutput:
 
 
 cdef unsigned char* json_out_room(JsonOutput* output, Py_ssize_t needed) except NULL:
-    """Return where `needed` bytes may be written. The caller then adds to output.size."""
+    """Return a place for `needed` bytes. The caller then adds to output.size."""
     cdef size_t wanted = output.size + needed
     if output.capacity < wanted and array_grow(<void**>&output.data, &output.capacity, wanted, 1) < 0:
         raise MemoryError

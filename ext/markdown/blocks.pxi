@@ -7,11 +7,10 @@
 # A line is matched against the open containers, from the outermost in. The rest may start new blocks or be text. The
 # cost must not depend on how many containers are open: a container costs time only if it takes bytes of the line (a
 # list item takes columns of white space, a block quote its >) or if it is closed. A blank line takes all list items up
-# to the next block quote at once, and a lazy line does not touch the containers that it does not reach.
+# to the next block quote at once. A lazy line touches only the containers that it reaches.
 #
 # Columns count from the start of the line, with a tab stop at every fourth. A list item, or the optional space after
-# >, may end inside a tab. So the margin, where the content of the matched containers starts, is a column and not a
-# byte.
+# >, may end inside a tab. So the margin (the start of the matched containers' content) is a column and not a byte.
 
 cdef enum:
     MD_NO_LEAF
@@ -79,7 +78,7 @@ cdef inline int md_push_block(MdBlocks* b, size_t start, size_t end, int kind) n
 
 
 cdef inline bint md_holds_special(MdBlocks* b, size_t start, size_t end) noexcept nogil:
-    """Return whether text[start:end) has a special byte. Positions ascend, so that no byte is searched twice."""
+    """Return whether text[start:end) has a special byte. Positions ascend, so no byte is searched twice."""
     if b.special < start:
         b.special = md_next_mark(b.map.marks, MD_SPECIALS, start)
     return b.special < end
@@ -179,7 +178,7 @@ cdef bint md_is_rest_blank(const MdBlocks* b, size_t p) noexcept nogil:
 cdef bint md_starts_rule(MdBlocks* b) noexcept nogil:
     """Return whether a thematic break starts here (section 4.1).
 
-    If a try fails at a byte, all tries from bytes before that one fail, too. That is noted, as items may nest here.
+    If a try fails at a byte, all tries from earlier bytes fail, too. That is noted, because items may nest here.
     """
     cdef size_t p = b.first, count = 0
     cdef char c = b.text[p]
@@ -225,7 +224,7 @@ cdef bint md_ends_fence(const MdBlocks* b) noexcept nogil:
 # ---- HTML blocks (section 4.6) --------------------------------------------------
 
 cdef int md_html_kind(const MdBlocks* b) noexcept nogil:
-    """Return which kind of HTML block the < at `first` starts, or MD_NO_HTML."""
+    """Return the kind of HTML block that the < at `first` starts, or MD_NO_HTML."""
     cdef const char* text = b.text
     cdef size_t p = b.first + 1, name
     cdef MdProse line
@@ -275,7 +274,7 @@ cdef bint md_ends_raw(const MdBlocks* b) noexcept nogil:
 
 
 cdef bint md_ends_html(const MdBlocks* b) noexcept nogil:
-    """Return whether the HTML block ends with this line. That of a tag ends before a blank line."""
+    """Return whether the HTML block ends with this line. A tag's block ends before a blank line."""
     if b.html == MD_HTML_RAW:
         return md_ends_raw(b)
     if b.html == MD_HTML_COMMENT:
@@ -362,7 +361,7 @@ cdef size_t md_match_containers(MdBlocks* b) noexcept nogil:
 # ---- a line ---------------------------------------------------------------------
 
 cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
-    """Add the line, whose containers are all open, to the open code or HTML block if it belongs there.
+    """Add the line to the open code or HTML block if it belongs there. All containers of the line are open.
 
     Returns 1: it does, 0: it does not and the block is closed, -1: no memory.
     """
@@ -385,7 +384,7 @@ cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
-    """Close the paragraph, which the line underlines, as a heading.
+    """Close the paragraph as a heading, because the line underlines it.
 
     Returns 1: done, 0: it held only definitions, and is open and empty now, -1: no memory.
     """
@@ -399,9 +398,9 @@ cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
-    """Start the leaf block that is not text, if the line does so. Returns 1: it did, 0: it did not, -1: no memory.
+    """Start a leaf block other than text, if the line begins one. Returns 1: it does, 0: it does not, -1: no memory.
 
-    A rule for a first byte that no rule has yet needs the byte in TAILHOOK_BLOCK_START_BYTES (markdown.h).
+    A rule with a new first byte needs the byte in TAILHOOK_BLOCK_START_BYTES (markdown.h).
     """
     cdef char c = b.text[b.first]
     cdef int kind, ended

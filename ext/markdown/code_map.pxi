@@ -1,4 +1,4 @@
-# The Markdown code map: where a text is code, according to CommonMark 0.31.2.
+# The Markdown code map: the parts of a text that are code, by CommonMark 0.31.2.
 #
 # Gives: MdCodeMap, md_build_map, md_free_map; MdOpener, MdLongRun, MdFolded, MdLabel, md_push_span, md_push_offset;
 # the kinds of code.
@@ -7,15 +7,15 @@
 # (array.pxi), Utf8View (text/view.pxi), tuple_new (named_tuple.pxi).
 #
 # There are three passes. The bytes that rules begin with are marked, 64 at a time (markdown.h). The blocks are read
-# line by line (blocks.pxi), which finds the code blocks and the prose that holds a marked byte. The inlines of that
-# prose are read when all link reference definitions are known (inlines.pxi).
+# line by line (blocks.pxi). This finds the code blocks, and the prose with a marked byte. The inlines of that prose are
+# read when all link reference definitions are known (inlines.pxi).
 #
-# Every pass is linear: a line costs its own bytes and the blocks that it closes, at any depth, and no byte of prose is
-# looked ahead at more than a fixed number of times. Nothing recurses.
+# Every pass is linear. A line costs its own bytes and the blocks that it closes, at any depth. Each byte of prose is
+# looked ahead at only a fixed number of times. Nothing recurses.
 #
 # To add a rule: a block goes to md_start_leaf or md_open_container (blocks.pxi), an inline to md_read_prose
-# (inlines.pxi), what both need to grammar.pxi. A new first byte goes into its list in markdown.h, a new kind of code
-# into the enum below and md_kind_name. The oracle is tests/support/oracles/markdown.py, deliberate differences are in
+# (inlines.pxi), common parts to grammar.pxi. A new first byte goes into its list in markdown.h, a new kind of code into
+# the enum below and md_kind_name. The oracle is tests/support/oracles/markdown.py, deliberate differences are in
 # docs/decisions/markdown-differences.md.
 
 cdef enum:
@@ -58,14 +58,14 @@ cdef struct MdCodeMap:
     MdSpan* spans         # the answer, in order, not overlapping
     size_t count
     size_t capacity
-    # What the passes work on. It is kept, so that the next text needs no new memory.
+    # The passes' working memory. It is kept, so that the next text needs no new memory.
     uint64_t* marks         # set by md_mark
     size_t marks_capacity
     uint64_t* dead          # a bit for each byte, see md_value_end; NULL if the text does not need it
     MdSpan* blocks        # code blocks and prose, in order
     size_t block_count
     size_t block_capacity
-    size_t* lines           # where the content of each line starts, except the first line of each prose
+    size_t* lines           # the start of each line's content, except the first line of each prose
     size_t line_count
     size_t line_capacity
     MdSpan* labels        # of the link reference definitions; kind is not used
@@ -157,7 +157,7 @@ cdef void md_free_map(MdCodeMap* map) noexcept nogil:
 # ---- for Python ---------------------------------------------------------------
 
 cdef inline str md_kind_name(int kind):
-    """Return what Python calls a kind of code. Raises AssertionError for a kind that has no name here."""
+    """Return Python's name of a kind of code. Raises AssertionError for a kind without a name here."""
     if kind == MD_FENCE:
         return "fence"
     if kind == MD_INDENTED:

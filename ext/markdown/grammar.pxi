@@ -1,4 +1,4 @@
-# The inline and reference grammar: what the bytes of a line or of a piece of prose are.
+# The inline and reference grammar: the pieces of a line or of prose.
 #
 # Gives: MdProse; md_is_* of bytes, md_peek, md_skip_*, md_find, md_stands_at, md_after_line_end, md_after_escape; the
 # functions md_*_end for list markers, links, definitions, tags and autolinks.
@@ -6,7 +6,7 @@
 #
 # The content of a paragraph lies in the text, with the prefixes of its containers between its lines. The prefix of a
 # line after the first consists of spaces, tabs and >, so a search for any other byte may run across it. Code that must
-# not see these steps to the next line with md_after_line_end.
+# not see the prefix steps to the next line with md_after_line_end.
 #
 # The functions named *_end return the position after the piece that starts at p, or 0 if there is none: no piece ends
 # at the start of the text.
@@ -66,7 +66,7 @@ cdef inline char md_peek(const MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_after_line_end(MdProse* prose, size_t p) noexcept nogil:
-    """Return where the content of the next line starts. p: at the line end.
+    """Return the start of the next line's content. p: at the line end.
 
     Positions mostly ascend, so the index walks. It walks back no more than it walked forward.
     """
@@ -103,7 +103,7 @@ cdef inline size_t md_after_escape(const MdProse* prose, size_t p) noexcept nogi
 
 
 cdef size_t md_find(const char* text, size_t p, size_t end, Literal what) noexcept nogil:
-    """Return where `what` is first in text[p:end), or `end`."""
+    """Return the first place of `what` in text[p:end), or `end`."""
     cdef const char* at
     cdef size_t i
     while p + what.size <= end:
@@ -197,7 +197,7 @@ cdef size_t md_title_end(const MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_link_tail_end(MdProse* prose, size_t p) noexcept nogil:
-    """Return the position after the tail of an inline link, whose ( is at p, or 0."""
+    """Return the position after the tail of an inline link, or 0. p: at the tail's (."""
     cdef size_t end
     p = md_destination_end(prose, md_skip_white_space(prose, p + 1))
     if p == 0:
@@ -212,7 +212,7 @@ cdef size_t md_link_tail_end(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_line_rest_end(MdProse* prose, size_t p) noexcept nogil:
-    """Return where the next line's content starts if only spaces and tabs come before the line end, else 0."""
+    """Return the start of the next line's content if only spaces and tabs come before the line end, otherwise 0."""
     p = md_skip_spaces(prose, p)
     if p == prose.end:
         return p
@@ -220,7 +220,7 @@ cdef size_t md_line_rest_end(MdProse* prose, size_t p) noexcept nogil:
 
 
 cdef size_t md_definition_end(MdProse* prose, size_t p, size_t* label) noexcept nogil:
-    """Return where the line after the link reference definition at p starts, or 0. label: set to after its ]."""
+    """Return the start of the line after the link reference definition at p, or 0. label: set to after its ]."""
     cdef size_t end, start, title, bare
     if md_peek(prose, p) != c'[':
         return 0

@@ -6,11 +6,10 @@
 #
 # Prose is read once, from left to right, from special byte to special byte. Code spans, raw HTML and autolinks bind
 # tighter than brackets, so they are taken where they start. A ] looks back at the opener on the stack, and ahead for a
-# destination or label that would make the two a link; backticks in those are not code. Emphasis and entities change no
-# code span.
+# destination or label of a link; backticks in those are not code. Emphasis and entities change no code span.
 #
-# This stays linear: a search for an end that has failed in a piece of prose is not repeated there (`missing`,
-# MdCodeMap.runs, md_value_end). Everything else that is looked ahead for stops at a byte that only one try can cross.
+# This stays linear. If a search for an end fails in a piece of prose, it is not repeated there (`missing`,
+# MdCodeMap.runs, md_value_end). All other searches ahead stop at a byte that only one try can cross.
 
 cdef enum:                  # bits of MdInlines.missing: no such end comes after the position of the search
     MD_NO_COMMENT_END = 1
@@ -37,7 +36,7 @@ cdef inline size_t md_backticks_end(const MdProse* prose, size_t p) noexcept nog
 
 
 cdef inline size_t md_next_run(const MdInlines* s, size_t p) noexcept nogil:
-    """Return where the next run of backticks starts, from p on, or the prose's end or more if there is none."""
+    """Return the start of the next run of backticks, from p on; the prose's end or more if there is none."""
     p = md_next_mark(s.map.marks, MD_SPECIALS, p)
     while p < s.prose.end and s.prose.text[p] != c'`':
         p = md_next_mark(s.map.marks, MD_SPECIALS, p + 1)
@@ -79,7 +78,7 @@ cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil
 
 
 cdef int md_learn_runs(MdInlines* s, size_t p) noexcept nogil:
-    """Note where the last run of each length starts, from p on. Returns 0, or -1: no memory."""
+    """Note the start of the last run of each length, from p on. Returns 0, or -1: no memory."""
     cdef size_t end
     memset(s.map.runs, 0, sizeof(s.map.runs))
     s.map.long_run_count = 0
@@ -284,7 +283,7 @@ cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef int md_read_inlines(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
-    """Fill map.spans from map.blocks and from prose that reaches into [first, last). Returns 0, or -1: no memory."""
+    """Fill map.spans from map.blocks and from prose in [first, last). Returns 0, or -1: no memory."""
     cdef MdInlines s
     cdef size_t i
     cdef MdSpan* block

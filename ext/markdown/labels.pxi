@@ -1,14 +1,14 @@
-# Link labels, in the form in which they are compared (CommonMark 0.31.2, section 6.3).
+# Link labels, in their form for comparison (CommonMark 0.31.2, section 6.3).
 #
 # Gives: md_is_defined.
 # Needs: MdCodeMap, MdLabel (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the pairs of case folding
 # (tables.h, as Python has them), array_grow (array.pxi), utf8_sequence, utf8_decode (text/utf8.h).
 #
-# White space is one space, and case is folded, of characters that are several bytes, too. Bytes that are not UTF-8 stay
-# as they are. The labels of the definitions are written in this form when the first one is looked up, and sorted.
+# White space is one space, and case is folded, also of characters of several bytes. Bytes that are not UTF-8 stay as
+# they are. The labels of the definitions are written in this form, and sorted, when the first label is looked up.
 
 cdef const MdFolding* md_folding_of(uint32_t character) noexcept nogil:
-    """Return what a character of several bytes is folded to, or NULL if it stays as it is."""
+    """Return the folded form of a character of several bytes, or NULL if it stays as it is."""
     cdef size_t low = 0, high = MD_FOLDINGS, middle
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-/* The bytes that the Markdown rules begin with, and how they are found 64 at a time.
+/* The first bytes of the Markdown rules, and how they are found 64 at a time.
 
    Every 64 bytes of a text have two words of marks: one bit for each line end, and one for each byte at which inline
    structure may begin or end. Both have one more bit set at the end of the text, so that a search needs no bound. */
@@ -16,7 +16,8 @@
 /* ---- the bytes ----------------------------------------------------------------
 
    Each set of bytes is one list here; all tests and tables below are made from it. A rule for a new first byte needs
-   that byte in its list, otherwise the rule is never asked. tests/unit/test_portable_c.py compares what is made. */
+   that byte in its list, otherwise the rule is never asked. tests/unit/test_portable_c.py compares the tests and
+   tables. */
 
 #define TAILHOOK_LINE_END_BYTES(USE, with) USE('\n', with) USE('\r', with)
 
@@ -24,7 +25,7 @@
 #define TAILHOOK_SPECIAL_BYTES(USE, with) \
     USE('`', with) USE('<', with) USE('[', with) USE('\\', with) USE(']', with)
 
-/* What a line must begin with, behind its blanks, to be anything but text of a paragraph (blocks.pxi, md_start_leaf and
+/* The first bytes, behind blanks, of all lines that are not text of a paragraph (blocks.pxi, md_start_leaf and
    md_open_container). Blanks and line ends count: the byte after them may begin a block. */
 #define TAILHOOK_BLOCK_START_BYTES(USE, with) \
     USE('\t', with) USE(' ', with) USE('\n', with) USE('\r', with) /* blank */ \
@@ -67,9 +68,9 @@ tailhook_may_start_block(unsigned char c)
 
 #if TAILHOOK_X86
 
-/* A byte is recognised by its two halves, looked up in two tables of 16 entries. Each upper half has a bit of its own:
-   the entry of an upper half is that bit, the entry of a lower half is the bits of the upper halves that make a byte of
-   the lists with it. The upper half of line ends, 0, has the lowest bit. */
+/* A byte is recognised by its two halves, looked up in two tables of 16 entries. Each upper half has a bit of its own.
+   The entry of an upper half is that bit. The entry of a lower half has the bits of all upper halves that form a byte
+   of the lists with it. The upper half of line ends, 0, has the lowest bit. */
 #define TAILHOOK_HALF_BIT(upper) ((upper) < 2 ? 1 : 1 << ((upper) - 1))
 #define TAILHOOK_IN_ROW(byte, lower) | ((byte) % 16 == (lower) ? TAILHOOK_HALF_BIT((byte) / 16) : 0)
 #define TAILHOOK_ROW(lower) \
@@ -166,7 +167,7 @@ tailhook_mark(const char *text, size_t length, uint64_t *marks)
 }
 
 /* Return the first position at or after `position` (<= length) that has a mark of this kind. The 64 bytes from there on
-   are looked at first, wherever the blocks lie: nearly all answers are there, and a branch that is nearly always taken
+   are looked at first, even across two blocks: nearly all answers are there, and a branch that is nearly always taken
    costs nothing. */
 static inline size_t
 tailhook_next_mark(const uint64_t *marks, int kind, size_t position)
@@ -187,7 +188,7 @@ typedef struct {
     int kind;
 } tailhook_span;
 
-/* Change the offsets of spans, which ascend, from bytes of UTF-8 to code points. */
+/* Change the ascending offsets of spans from bytes of UTF-8 to code points. */
 static void
 tailhook_spans_to_code_points(const char *text, tailhook_span *spans, size_t count)
 {

@@ -1,5 +1,5 @@
-/* What a process must have in common with the caller of a hook to answer in its place: see docs/pool.md.
-   The native client and the pool's workers compare what this header finds out. */
+/* The facts about a process that must equal those of a hook's caller to answer in its place: see docs/pool.md. The
+   native client and the pool's workers compare them. */
 
 #ifndef TAILHOOK_CALLER_H
 #define TAILHOOK_CALLER_H
@@ -22,7 +22,7 @@ enum {
     TAILHOOK_MIN_FILES = 64 /* descriptors that a hook may have open; it needs fewer */
 };
 
-/* Return the FNV-1a hash of some bytes, begun with the hash of those before them. */
+/* Return the FNV-1a hash of some bytes. It continues the hash of earlier bytes. */
 static inline uint64_t
 tailhook_hash(uint64_t hash, const void *data, size_t size)
 {
@@ -84,9 +84,9 @@ tailhook_has_usual_limits(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur >= TAILHOOK_MIN_FILES;
 }
 
-/* Return a hash of what decides which files a process finds and what it may do with them, as far as the system reports it
-   at once: users, groups, nice value, root folder, seccomp mode, `no_new_privs` and capabilities. Return 0 if a limit is
-   set, or if it cannot be found out. */
+/* Return a hash of facts that decide which files a process finds and may use, as far as the system reports them
+   quickly: users, groups, nice value, root folder, seccomp mode, `no_new_privs` and capabilities. Return 0 if a limit
+   is set, or if the facts are unknown. */
 static inline uint64_t
 tailhook_caller_kind(void)
 {
@@ -116,8 +116,8 @@ tailhook_caller_kind(void)
     return hash ? hash : 1;
 }
 
-/* Add the process's namespaces and its label to the hash of tailhook_caller_kind. Return 0 if they cannot be found out.
-   In a process that has just started this takes 60 microseconds: /proc makes these files when they are asked for. */
+/* Add the process's namespaces and its label to the hash of tailhook_caller_kind. Return 0 if they are unknown. In a
+   new process this takes 60 microseconds: /proc makes these files on request. */
 static inline uint64_t
 tailhook_caller_identity(uint64_t kind)
 {

@@ -1,5 +1,5 @@
-/* What differs by platform for the readers of files: bytes at an offset, a file's size and time, the last newline of a
-   block, and a flag that one thread at a time can hold, or that threads can see. */
+/* Differences between platforms for readers of files: bytes at an offset, a file's size and time, the last newline of a
+   block, a flag held by one thread at a time, and a flag that all threads can see. */
 
 #ifndef TAILHOOK_FILE_H
 #define TAILHOOK_FILE_H
@@ -14,7 +14,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Read up to size bytes. Return how many: fewer only at the end of the file; -1 with errno set, which may be EINTR. */
+/* Read up to size bytes. Return how many: fewer only at the end of the file; -1 with errno set (it may be EINTR). */
 static inline ptrdiff_t
 tailhook_read_at(int fd, unsigned char *data, size_t size, int64_t offset)
 {
@@ -49,7 +49,7 @@ tailhook_file_size(int fd)
 }
 
 /* Read a file whole. Return 1, or 0 if it cannot be read or has another size than `size`.
-   data: with room for one byte more, which shows that a file has grown. */
+   data: with room for one byte more: that byte shows whether the file has grown. */
 static inline int
 tailhook_read_file(const char *path, unsigned char *data, size_t size)
 {

@@ -10,7 +10,7 @@ cdef enum:
 
 
 cdef bint os_is_unmapped_user(uid_t uid):
-    """Return whether `uid` stands for unknown users, because this process is in a user namespace.
+    """Return whether `uid` stands for unknown users: this process is in a user namespace.
 
     There all users that the namespace does not map, root included, have one uid (user_namespaces(7)).
     """
@@ -27,7 +27,7 @@ cdef bint os_is_unmapped_user(uid_t uid):
         return False
     fscanf(file, "%u %u %u", &first, &outside, &count)
     fclose(file)
-    return not (first == 0 and outside == 0 and count == 0xFFFFFFFF)  # which is the map outside of all namespaces
+    return not (first == 0 and outside == 0 and count == 0xFFFFFFFF)  # the map outside of all namespaces
 
 
 cdef str os_describe_fault(bytes place, str fault):
@@ -41,11 +41,11 @@ cdef bytes os_read_link(bytes link):
 
 
 cdef tuple os_check_private(bytes folder):
-    """Return whether the folder exists, and what lets another user change it, "" for nothing."""
+    """Return whether the folder exists, and the fault that lets another user change it, "" for none."""
     cdef struct_stat facts
     cdef uid_t user = geteuid()
     cdef bint is_own_group = user != 0 and getegid() == user
-    cdef bint is_shared = False  # whether other users may write to `place`, which is sticky
+    cdef bint is_shared = False  # whether `place` is sticky and other users may write to it
     cdef int links = 0
     cdef bytes place = b"", name, target
     cdef list names = folder.split(b"/")
@@ -72,7 +72,7 @@ cdef tuple os_check_private(bytes folder):
                 place, is_shared = b"", False
             continue
         place, is_shared = name, facts.st_mode & S_ISVTX != 0
-        # A user whose group is the user's alone makes folders with the mode 0775 (login.defs(5), USERGROUPS_ENAB).
+        # A user with a group of their own makes folders with the mode 0775 (login.defs(5), USERGROUPS_ENAB).
         if not is_shared and (
             facts.st_mode & S_IWOTH or facts.st_mode & S_IWGRP and not (is_own_group and facts.st_gid == user)
         ):

@@ -4,8 +4,8 @@
 # Needs: nothing.
 #
 # Python's own finder lists folders, tries endings and opens files through three layers of streams: over half of what a
-# cold hook spends on its modules. Here the code comes straight from the .pyc file that Python wrote, if the source
-# still has the time and size that the file names. Everything else is left to Python's finder.
+# cold hook spends on its modules. Here the code comes straight from Python's .pyc file, if the source still has the
+# time and size in that file. Everything else is left to Python's finder.
 
 cdef bint os_is_cold_hook() except -1:
     """Return whether this process was started to run the hook's entry file."""
@@ -15,7 +15,7 @@ cdef bint os_is_cold_hook() except -1:
     return str((<object>argv)[0]).endswith("/tailhook/hook/entry.py")
 
 
-# A hook's process ends before it has as many unused cycles as are worth a look, and a look takes one to two hundred
+# A hook's process ends before it has enough unused cycles for a collection, and a collection takes one to two hundred
 # thousand instructions. The classes and functions of this module are enough for one.
 if os_is_cold_hook():
     PyGC_Disable()
@@ -33,7 +33,7 @@ cdef inline uint32_t os_pyc_word(const uint8_t* header, int index) noexcept nogi
 
 
 cdef object os_module_code(bytes source, bytes compiled):
-    """Return the code object in `compiled`, or None if it was not made from the source as it is now."""
+    """Return the code object in `compiled`, or None if it was not made from the current source."""
     cdef uint8_t data[OS_MAX_PYC_BYTES]
     cdef Py_ssize_t size
     cdef struct_stat facts
@@ -94,7 +94,7 @@ cdef class ModuleFinder:
         self.preload(*names)
 
     def preload(self, *names):
-        """Load modules before they are imported; those that others import come first.
+        """Load modules before they are imported. A module that others import comes first.
 
         An `import` statement then finds them in sys.modules and does not run importlib, which takes over 100,000
         instructions for a module. A module whose bytecode is missing or outdated is left to its `import` statement.

@@ -1,4 +1,4 @@
-# What a pool of hook workers asks the system.
+# System calls for the pool of hook workers.
 #
 # Gives: nothing to other parts. For Python: caller_kind, caller_identity, watch_folders, the numbers of the protocol.
 # Needs: nothing.

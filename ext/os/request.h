@@ -1,4 +1,4 @@
-/* What the native client and a worker of the pool send each other (see docs/pool.md, "The protocol"), and why a hook is
+/* The messages between the native client and a worker of the pool (see docs/pool.md, "The protocol"), and why a hook is
    cold. */
 
 #ifndef TAILHOOK_REQUEST_H
@@ -30,8 +30,9 @@ struct tailhook_request {
     int32_t parent; /* the process that started the client */
 };
 
-/* Where each number lies in these two. The worker has the same layout (READY_LAYOUT in src/tailhook/pool/installation.py,
-   REQUEST_LAYOUT in src/tailhook/pool/worker.py), and tests/unit/test_pool.py compares them. */
+/* The place of each number in these two. The worker has the same layout (READY_LAYOUT in
+   src/tailhook/pool/installation.py, REQUEST_LAYOUT in src/tailhook/pool/worker.py), and tests/unit/test_pool.py
+   compares them. */
 #define TAILHOOK_LIES_AT(offset, message, member)                                                                        \
     _Static_assert(offsetof(struct message, member) == offset, "the layout of messages has changed")
 TAILHOOK_LIES_AT(0, tailhook_ready, magic);
@@ -54,7 +55,7 @@ enum {
     TAILHOOK_POOL_RETRY_S = 60              /* between two attempts of clients to start a pool */
 };
 
-/* Why no worker answered: a letter that the client gives the cold hook in TAILHOOK_CLIENT. The hook records it, and
+/* Why no worker answered: a letter for the cold hook, in TAILHOOK_CLIENT. The hook records it, and
    src/tailhook/doctor/pool.py reads these names. A worker records 'w' (src/tailhook/stores/hook_times.py). */
 enum {
     TAILHOOK_REASON_NO_POOL = 'n',

@@ -3,8 +3,8 @@
 # Gives: nothing to other parts. For Python: flock_within, wait_readable, wait_writable, send_wake_up.
 # Needs: nothing.
 #
-# CPython has these in `fcntl`, `select` and `_socket`, which are shared libraries of their own: loading one costs the
-# hook more than reading a transcript.
+# CPython has these in the shared libraries `fcntl`, `select` and `_socket`: loading one costs the hook more than
+# reading a transcript.
 
 cdef inline double os_now_s() noexcept nogil:
     cdef timespec now

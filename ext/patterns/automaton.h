@@ -1,7 +1,7 @@
 /* The table of a pattern set, in the layout of src/tailhook/patterns/automaton.py.
 
-   The bytes are constants that the build made, or come from a set that a user compiles. tailhook_table_view only sets
-   pointers into them: nothing is copied, so a built-in set costs nothing before it is used. */
+   The bytes are constants of the build, or come from a user's compiled set. tailhook_table_view only sets pointers into
+   them: nothing is copied, so a built-in set costs nothing before its use. */
 
 #ifndef TAILHOOK_AUTOMATON_H
 #define TAILHOOK_AUTOMATON_H
@@ -19,7 +19,7 @@
 
 /* A pattern. Its anchor is the part that the automaton finds. */
 typedef struct {
-    uint32_t text;              /* where its folded bytes begin in table.texts */
+    uint32_t text;              /* the start of its folded bytes in table.texts */
     uint32_t length;
     uint32_t anchor_start;      /* in these bytes */
     uint32_t anchor_end;
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t next;              /* 1 + index of the state's next output, or 0 */
 } tailhook_output;
 
-/* What all literals with one hash have in common in and before their windows. */
+/* The common bytes of all literals with one hash, in and before their windows. */
 typedef struct {
     uint32_t value[2];          /* eight bytes; ASCII in lower case if the set ignores case */
     uint32_t mask[2];           /* the bits that are compared */

@@ -104,9 +104,9 @@ cdef bint match_extend(
 
 # ---- the automaton -----------------------------------------------------------------
 #
-# The automaton runs over all of a text, or around the places that the prefilter reports. It starts at the first byte
-# where a literal with its window at that place can begin, and stops when no partial match that began before the window
-# is left. Both ways find the same matches.
+# The automaton runs over all of a text, or around the places that the prefilter reports. It starts at the first
+# possible byte of a literal with its window at that place, and stops when no partial match from before the window is
+# left. Both ways find the same matches.
 
 cdef struct MatchHit:
     size_t start
@@ -208,7 +208,7 @@ cdef int match_find(
 ) noexcept nogil:
     """Add all matches in the order of their anchors' ends. Returns 0, or -1: no memory.
 
-    prefiltered: False runs the automaton over the whole text, which is slower and finds the same.
+    prefiltered: False runs the automaton over the whole text: slower, with the same matches.
     hits: NULL to stop at the first match. Then it returns 1 if there is one, and otherwise 0.
     """
     cdef MatchRun run = MatchRun(table, text, length, 0, 0, hits)
@@ -232,8 +232,8 @@ cdef int match_find(
 
 # ---- opening a table ---------------------------------------------------------------
 #
-# Tables made by the build are trusted. A table that is given as bytes is checked once as a whole: afterwards no index
-# in it can lead out of it.
+# Tables made by the build are trusted. A table given as bytes is checked once as a whole: afterwards no index in it can
+# lead out of it.
 
 cdef inline bint match_cells_are_sound(const MatchTable* table, const MatchCell* cells) noexcept nogil:
     """Return whether each step leads to a row at most one byte deeper, with outputs no longer than its depth."""

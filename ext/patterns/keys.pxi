@@ -3,8 +3,8 @@
 # Gives: nothing to other parts. For Python: find_keys.
 # Needs: Utf8View and utf8_open (text/view.pxi), tables.h.
 #
-# A key is recognised by its beginning, by how many characters follow and by which (machines/secret_rules.py). It begins
-# where a word begins, or behind a sign that may precede a value.
+# A key is recognised by its beginning, and by the number and kinds of the following characters
+# (machines/secret_rules.py). It begins where a word begins, or behind a sign that may precede a value.
 
 cdef enum:
     KEY_MAX_REQUIRED_CHARS = 16   # a key that was cut off counts with half its characters, or with so many
@@ -33,7 +33,7 @@ cdef inline bint key_may_begin(const uint8_t* text, size_t at) noexcept nogil:
 
 
 cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_t least) noexcept nogil:
-    """Return the length of the key that follows its prefix, or 0 if it is not a key."""
+    """Return the length of the key behind its prefix, or 0 if it is not a key."""
     cdef bint has_digit = False
     cdef bint has_upper = False
     cdef bint has_lower = False
@@ -53,7 +53,7 @@ cdef size_t key_length(const uint8_t* text, size_t length, uint32_t signs, size_
             return 0
     if size < max(<size_t>KEY_MIN_REQUIRED_CHARS, min(least // 2, <size_t>KEY_MAX_REQUIRED_CHARS)):
         return 0
-    # Words that look like a key are longer or shorter than one whose length is fixed.
+    # Words that look like a key of fixed length are longer or shorter.
     return size if has_digit or (has_upper and has_lower) or (size == least and signs == 0) else 0
 
 

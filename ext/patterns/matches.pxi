@@ -16,7 +16,7 @@ cdef struct MatchLines:
     size_t number        # of the line there, from 1
     size_t start         # of that line
     size_t margin        # markers and white space reach at least up to here
-    size_t blank_start   # white space that was found behind a match,
+    size_t blank_start   # white space found behind a match,
     size_t blank_end     # up to its end on the line
 
 
@@ -56,7 +56,7 @@ cdef inline size_t match_marker_length(const uint8_t* text, size_t length, size_
 
 
 cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexcept nogil:
-    """Return whether text[start:end], which begins on the current line, is alone on its line or lines."""
+    """Return whether text[start:end] is alone on its line or lines. It begins on the current line."""
     cdef const uint8_t* text = lines.text
     cdef size_t width, at
     while lines.margin < start:

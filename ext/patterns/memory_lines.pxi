@@ -5,8 +5,8 @@
 # (patterns/matches.pxi), tables.h.
 #
 # docs/machines/memory.md lists under "Scores" which lines count for a category. The prose of a message is read line by
-# line. Of a line only the first place of each keyword is kept, and a line is scored when the line after it is known,
-# so memory does not grow with the number of lines.
+# line. Of a line only the first place of each keyword is kept. A line is scored when the next line is known. So memory
+# does not grow with the number of lines.
 
 cdef enum:
     MEM_CHUNK_BYTES = 1 << 13  # whole lines of at least so many bytes are searched at once
@@ -55,11 +55,11 @@ cdef inline bint mem_is_ascii_space(const uint8_t* text, size_t length) noexcept
 cdef size_t mem_copy_prose(const uint8_t* text, size_t length, const MdCodeMap* code, uint8_t* prose) noexcept nogil:
     """Copy a text without its code and return the copy's length.
 
-    Code that fills its lines is left out with them. Other code becomes a space, and a line of nothing else is left out.
+    Code that fills its lines is left out with them. Other code becomes a space. A line of only such code is left out.
     """
     cdef size_t at = 0
     cdef size_t size = 0
-    cdef size_t line = 0        # where the line that is being copied begins
+    cdef size_t line = 0        # the start of the current line
     cdef bint has_code = False  # whether that line has code among its words
     cdef size_t i, stop
     cdef const uint8_t* newline
@@ -102,7 +102,7 @@ cdef size_t mem_copy_prose(const uint8_t* text, size_t length, const MdCodeMap* 
 
 
 cdef inline bint mem_fills_lines(const uint8_t* text, size_t length, const MdSpan* span) noexcept nogil:
-    """Return whether there is nothing but this code on its lines."""
+    """Return whether this code is alone on its lines."""
     if span.start != 0 and text[span.start - 1] != c"\n":
         return False
     return span.end == length or text[span.end - 1] == c"\n"

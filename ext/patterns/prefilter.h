@@ -1,10 +1,10 @@
-/* Finds the places where a literal may be, 64 at a time.
+/* Finds the possible places of literals, 64 at a time.
 
    A window is a few bytes of a literal. Windows are put into eight buckets, one bit each. For each byte of a window,
-   two tables of 16 bytes hold, by the byte's low and high half, the buckets with a window that has this byte there. A
-   byte shuffle looks up 32 bytes at once; the AND of all lookups is the set of buckets that may match at each place.
-   Large sets have two groups of buckets. The places that are left are looked up by a hash of the window: eight bytes
-   around it must be what the literals with that hash have in common. The automaton does the rest.
+   there are two tables of 16 entries, one for the byte's low half and one for its high half. An entry has the buckets of
+   the windows with this half at this byte. A byte shuffle looks up 32 bytes at once; the AND of all lookups is the set of buckets that may match at each place.
+   Large sets have two groups of buckets. The remaining places are looked up by a hash of the window: eight bytes around
+   it must equal the common bytes of the literals with that hash. The automaton does the rest.
 
    A literal is never missed. A reported place may have no literal. */
 
@@ -43,8 +43,8 @@ typedef struct {
 
 #if TAILHOOK_X86
 
-/* Look up `count` blocks from `at` on in the tables. Fill `blocks` with those that have places and return how many.
-   No branch depends on the text. */
+/* Look up `count` blocks from `at` on in the tables. Fill `blocks` with the blocks that have places, and return their
+   number. No branch depends on the text. */
 TAILHOOK_AVX512 static inline __attribute__((always_inline)) unsigned
 tailhook_look_avx512(unsigned groups, unsigned width, const uint8_t *nibbles, const uint8_t *text, size_t at, size_t count,
                      tailhook_block *blocks)
@@ -134,7 +134,7 @@ tailhook_look_narrow(const tailhook_table *table, const uint8_t *text, size_t at
     return tailhook_look_avx2(2, TAILHOOK_WINDOW, table->nibbles, text, at, count, blocks);
 }
 
-/* Return at which of the places a literal may be. Four places are checked at a time, the last one again if there are
+/* Return the places that may have a literal. Four places are checked at a time, the last one again if there are
    fewer: the cost here is a branch that cannot be predicted. */
 static inline uint64_t
 tailhook_checked(const tailhook_table *table, const uint8_t *block, uint64_t places)
@@ -193,7 +193,7 @@ tailhook_look(tailhook_prefilter *way)
         way->count = tailhook_look_narrow(way->table, way->text, way->at, count, way->blocks);
     if (way->count)
         way->blocks[0].places &= fresh;
-    /* The first block is looked up alone, and the second overlaps it, so that all others begin with a cache line. */
+    /* The first block is looked up alone, and the second one overlaps it. So all others begin with a cache line. */
     if (first)
         way->at = TAILHOOK_BLOCK - (uintptr_t)way->text % TAILHOOK_BLOCK;
     else
@@ -201,8 +201,8 @@ tailhook_look(tailhook_prefilter *way)
     return 1;
 }
 
-/* Set `block` to the next block at which a literal may be. Return 0 if there is none: from way->at on, the text was too
-   short to look at. */
+/* Set `block` to the next block at which a literal may be. Return 0 if there is none: from way->at on, the text is too
+   short. */
 static int
 tailhook_prefilter_next(tailhook_prefilter *way, tailhook_block *block)
 {

@@ -1,4 +1,4 @@
-# Responses that stand in several threads, because one thread began as a copy of another, or that are part of a sum.
+# Responses that are in several threads (one thread began as a copy of another), or in a sum.
 #
 # Gives: scan_join_copies.
 # Needs: ScanResponse, SCAN_IS_JOINED, scan_join_response, scan_leave_out_joined, scan_new_slots (scan/responses.pxi),
@@ -6,7 +6,7 @@
 # (text/view.pxi).
 
 cdef uint32_t scan_root_of(uint32_t* joined_to, uint32_t response) noexcept nogil:
-    """Return the response that a response was joined to, over any number of others; itself if it was not joined."""
+    """Return the response to which a response was joined, directly or through others; itself if it was not joined."""
     while joined_to[response] != response:
         joined_to[response] = joined_to[joined_to[response]]
         response = joined_to[response]
@@ -38,7 +38,7 @@ cdef void scan_close_ids(ScanIds* table) noexcept nogil:
 
 
 cdef uint32_t* scan_find_id(ScanIds* table, Cursor start, Cursor end) noexcept nogil:
-    """Return the slot of an id; what is in it is 0 if the table lacks the id."""
+    """Return the slot of an id; the slot holds 0 if the table lacks the id."""
     cdef size_t slot = text_hash(start, end - start) & (table.slot_count - 1)
     cdef RecSlice* other
     while table.slots[slot]:
@@ -50,7 +50,7 @@ cdef uint32_t* scan_find_id(ScanIds* table, Cursor start, Cursor end) noexcept n
 
 
 cdef uint32_t scan_owner_of_id(ScanIds* table, Cursor start, Cursor end, uint32_t response) noexcept nogil:
-    """Return the response that has an id; if the table lacks the id, it is this one's from now on."""
+    """Return the response with an id. If the table lacks the id, this response gets it."""
     cdef uint32_t* slot = scan_find_id(table, start, end)
     if not slot[0]:
         table.ids[table.count] = RecSlice(start, end)
@@ -80,7 +80,7 @@ cdef bint scan_next_copy(RecSlice* rest, RecSlice* line) noexcept nogil:
 cdef void scan_find_copies(
     const ArrowTexts* copies, size_t rows, ScanIds* ids, ScanIds* missing, uint32_t* joined_to, const uint32_t* owners
 ) noexcept nogil:
-    """Join each response to those whose ids its rows have as copies: see scan_join_copies."""
+    """Join each response to the ones that its rows name as originals: see scan_join_copies."""
     cdef RecSlice rest, line
     cdef Cursor thread_end
     cdef size_t row
@@ -126,20 +126,22 @@ cdef void scan_leave_out_parts(
 cdef int scan_join_copies(
     const ScanColumns* columns, ScanResponse* responses, size_t* count, const uint32_t* owners
 ) noexcept nogil:
-    """Join each response to that of another thread which it is a copy of. Returns 0, or -1: no memory.
+    """Join each copied response to its original in another thread. Returns 0, or -1: no memory.
 
-    A thread that begins as a copy of another one repeats its responses, under its own ids. The lines of SCAN_COPIES are
+    If a thread begins as a copy of another one, it repeats that one's responses under its own ids. The lines of
+    SCAN_COPIES are
 
-    - behind "=", the id of the thread, and ids by which copies know the response;
-    - behind "~", such an id of a response that may be a copy within its own thread: it is another response's if one has
-      it behind "=";
-    - behind "-", an id that the sum of several responses has, one of which this is: it does not count then;
-    - otherwise the ids that the response has in other threads if it is a copy, the nearest thread first. Such an id
-      begins with the id of the thread and a blank. The other thread may be a copy, too.
+    - behind "=", the id of the thread, and ids of the response in its copies;
+    - behind "~", such an id of a response that may be a copy within its own thread. It is a copy if another response
+      has the id behind "=";
+    - behind "-", an id of a sum of several responses. If the sum is there, this response is a part of it and does not
+    count;
+    - otherwise the possible ids of the original in other threads, the nearest thread first. Such an id begins with the
+      id of the thread and a blank. The other thread may be a copy, too.
 
-    If no row is of the nearest thread, because its file is missing, the copies of the same response are one.
+    If the file of the nearest thread is missing, so that no row is of it, the copies of the same response are one.
 
-    owners: the number of each row's response.  count: of the responses, set to how many are left.
+    owners: the number of each row's response.  count: of the responses; set to the remaining number.
     """
     cdef const ArrowTexts* copies = &columns.items[SCAN_COPIES].texts
     cdef ScanIds ids, missing

@@ -6,8 +6,8 @@
 # (arrow/columns.pxi), ScanQueue (scan/queue.pxi), RecSlice and its kin (transcript/fields.pxi), json_unescape
 # (json/grammar.pxi), utf8_bad_length (text/utf8.pxi), scan_drop_responses (scan/responses.pxi), array_grow (array.pxi).
 #
-# All tables share the columns, so that one name means one thing. A table is a list of them, which the caller gives.
-# What is put into a column that is not asked for is not decoded.
+# All tables share the columns, so that one name means one thing. A table is the caller's list of columns. Values for
+# other columns are not decoded.
 
 cdef enum:
     SCAN_MAX_NAME_BYTES = 4096   # of a name or an id; a longer one counts as missing
@@ -39,7 +39,7 @@ cdef inline void scan_define(ArrowColumn* column, int kind, const char* name) no
 
 
 cdef void scan_define_columns(ScanColumns* columns) noexcept nogil:
-    """Make all columns empty, without freeing what they had: the caller has moved it. What is wanted stays."""
+    """Make all columns empty, without freeing their memory: the caller has moved it. Wanted columns stay wanted."""
     columns.rows = 0
     scan_define_all(columns.items)
 
@@ -83,8 +83,8 @@ cdef int scan_hand_over(ScanColumns* columns) noexcept nogil:
 cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
     """Count a row that was put into the columns, and cut if there are enough. Returns 0, or -1: no memory.
 
-    A line has at most 16 MiB, and each of its bytes gives at most three of a text. So the texts of a column, which
-    take 32-bit offsets, stay far below 2 GiB.
+    A line has at most 16 MiB, and each of its bytes gives at most three of a text. So the texts of a column stay far
+    below 2 GiB, the limit of their 32-bit offsets.
     """
     cdef size_t size = 0
     cdef size_t i
@@ -113,7 +113,7 @@ cdef void scan_text_shrink(ScanText* text) noexcept nogil:
 
 
 cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:
-    """Replace the lone surrogates in text[start:], which have three bytes each, by U+FFFD, which has three as well."""
+    """Replace the lone surrogates in text[start:] by U+FFFD. Both have three bytes."""
     cdef uint8_t* p = text.data + start
     cdef uint8_t* end = text.data + text.size
     while True:
@@ -128,7 +128,7 @@ cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:
 cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
     """Add a JSON string's content; start, end: inside its quotation marks. Returns 0, or -1: no memory.
 
-    What is not UTF-8, and lone surrogates, become U+FFFD.
+    Invalid UTF-8 and lone surrogates become U+FFFD.
     """
     cdef bint lone = False
     cdef size_t first = text.size
@@ -137,7 +137,7 @@ cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
         return -1
     stop = utf8_stop(start, end)
     while stop != end:
-        # The escapes before and behind what is not UTF-8 are whole, as each begins with a backslash.
+        # The escapes before and behind invalid bytes are whole, because each begins with a backslash.
         text.size += json_unescape(start, stop, text.data + text.size, &lone)
         start = stop + utf8_bad_length(stop, end)
         if scan_text_room(text, 3 + (end - start)) < 0:
@@ -152,7 +152,7 @@ cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
 
 
 cdef int64_t scan_string_bytes(Cursor start, Cursor end) noexcept nogil:
-    """Return how many bytes scan_text_add adds for a JSON string of valid UTF-8."""
+    """Return the number of bytes that scan_text_add adds for a JSON string of valid UTF-8."""
     cdef unsigned char encoded[4]
     cdef int64_t size = 0
     cdef uint32_t code_point

@@ -1,4 +1,4 @@
-# Which records a question is about, types of records that are not known, and tokens that no response has.
+# Filters a question's records, and counts unknown types of records and tokens without a response.
 #
 # Gives: scan_concerns, scan_note_type, scan_note_tokens.
 # Needs: ScanRun, ScanQuestion (scan/run.pxi), ScanText and scan_is_name (scan/fields.pxi), the fields
@@ -43,7 +43,7 @@ cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below,
 
 
 cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return 1 if a record is among those that the question is about, otherwise 0; or -1: no memory."""
+    """Return 1 if the question is about a record, otherwise 0; or -1: no memory."""
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
@@ -134,7 +134,7 @@ cdef bint scan_begins_count(Cursor p, Cursor end) noexcept nogil:
 cdef bint scan_has_tokens(Cursor p, Cursor end) noexcept nogil:
     """Return whether a JSON text has a number over 0 under a name with "token", or in an object under such a name.
 
-    A quote within a string has a backslash: what goes on from "token" to a quote and a colon is a name.
+    A quote within a string has a backslash, so a text from "token" to a quote and a colon is a name.
     """
     cdef Cursor stop
     while True:
@@ -166,10 +166,10 @@ cdef bint scan_has_tokens(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef int scan_note_tokens(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Count a record that gives no response, if it has tokens and its type and subtype are not known.
+    """Count a record without a response, if it has tokens and its type and subtype are unknown.
 
-    The known ones are those whose tokens are those of other records, or no response's. What a tool gets may have any
-    names. Returns 0, or -1: no memory.
+    The tokens of known ones are those of other records, or belong to no response. A tool's input may have any names.
+    Returns 0, or -1: no memory.
     """
     cdef RecSlice* subtype = &fields.top[FIELD_SUBTYPE]
     cdef RecSlice* kind = &fields.top[FIELD_TYPE]

@@ -1,4 +1,4 @@
-# The files that a scan finds, packed: no object of Python stands for one that is not looked at.
+# The found files of a scan, packed: only files that are looked at become objects of Python.
 #
 # Gives: nothing to other parts. For Python: FoundFiles, is_transcript_name.
 # Needs: array_grow (array.pxi), tuple_new, tuple_set, tuple_require (named_tuple.pxi), os_next_name, os_facts_in
@@ -7,9 +7,9 @@
 # Of 200,000 files, objects of Python took 45 MB, and longer than the system's answers about them.
 
 cdef enum:
-    SCAN_NAMES_AT_ONCE = 1024  # that the system is asked about before signals are looked at
+    SCAN_NAMES_AT_ONCE = 1024  # asked about in a row, between two looks for signals
 
-# A file that was found.
+# A found file.
 cdef struct ScanFound:
     const char* path       # in UTF-8, with a NUL behind it
     int64_t size
@@ -41,7 +41,7 @@ cdef int scan_compare_listed(const void* one, const void* other) noexcept nogil:
 
 
 cdef int scan_compare_found(const void* one, const void* other) noexcept nogil:
-    """Compare by path; of the same path, the one that was added first is less."""
+    """Compare by path; of equal paths, the first added one is less."""
     cdef const char* path = (<const ScanFound*>one).path
     cdef const char* another = (<const ScanFound*>other).path
     cdef int order = strcmp(path, another)
@@ -50,7 +50,7 @@ cdef int scan_compare_found(const void* one, const void* other) noexcept nogil:
 
 @cython.final
 cdef class ScanFolder:
-    """A folder that is listed: its names, without those that do not count."""
+    """A listed folder: the names that count."""
     cdef DIR* stream
     cdef ScanName* names
     cdef size_t count, room
@@ -98,7 +98,7 @@ cdef class ScanFolder:
         return error
 
     cdef void ask(self, size_t first, size_t stop) noexcept nogil:
-        """Ask for the facts of what may be a file."""
+        """Ask for the facts of a possible file."""
         cdef ScanName* name
         for i in range(first, stop):
             name = &self.names[i]

@@ -44,7 +44,7 @@ cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t s
 
 
 cdef int scan_find_matches(ScanRun* run) noexcept nogil:
-    """Set run.hits to what the searches find in run.text, sorted. Returns 0, or -1: no memory."""
+    """Set run.hits to the sorted hits of the searches in run.text. Returns 0, or -1: no memory."""
     cdef const ScanQuestion* question = run.question
     cdef const uint8_t* data = run.text.data
     cdef size_t size = run.text.size

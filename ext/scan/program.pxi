@@ -6,7 +6,7 @@
 # (patterns/pattern_set.pxi).
 
 cdef enum:
-    SCAN_MAX_CONTEXT = 1 << 17  # characters on either side of a match; of redacted ones more are read than are given
+    SCAN_MAX_CONTEXT = 1 << 17  # characters on either side of a match; to redact, more are read than given
 
 cdef int scan_fill_texts(ArrowTexts* texts, values) except -1:
     """Add strings to empty texts."""

@@ -15,7 +15,7 @@ cdef struct ScanBatch:
     size_t rows
 
 cdef struct ScanQueue:
-    PyThread_type_lock guard        # of what follows; it is never held for long
+    PyThread_type_lock guard        # of the members below; never held for long
     PyThread_type_lock batch_ready  # is released when a batch is put, or none will come
     PyThread_type_lock room_ready   # is released when a batch is taken, or the scan is stopped
     ScanBatch* batches              # the oldest one first
@@ -55,13 +55,13 @@ cdef void scan_queue_close(ScanQueue* queue) noexcept nogil:
 
 
 cdef void scan_queue_wake(PyThread_type_lock waited_for) noexcept nogil:
-    """Let a thread go on that waits for a lock, or the next one that will. The caller has the guard."""
+    """Let a waiting thread go on, or the next one that waits. The caller has the guard."""
     PyThread_acquire_lock(waited_for, NOWAIT_LOCK)  # so that it is not released twice
     PyThread_release_lock(waited_for)
 
 
 cdef int scan_queue_put(ScanQueue* queue, ScanBatch* batch) noexcept nogil:
-    """Put a batch, which is then the queue's; wait until there is room. Returns 0, or -1: no memory."""
+    """Put a batch: the queue then owns it. Waits until there is room. Returns 0, or -1: no memory."""
     cdef int result = 0
     PyThread_acquire_lock(queue.guard, WAIT_LOCK)
     while queue.count >= queue.max_waiting and not os_flag_is_set(&queue.is_stopped):
@@ -111,7 +111,7 @@ cdef int scan_queue_take(ScanQueue* queue, ScanBatch* batch) noexcept nogil:
 
 
 cdef void scan_queue_end(ScanQueue* queue, ScanBatch** rest, size_t* count) noexcept nogil:
-    """Mark the end of the batches, and take all that wait. rest: set to an array of them, which the caller frees."""
+    """Mark the end of the batches, and take all waiting ones. rest: set to an array of them; the caller frees it."""
     PyThread_acquire_lock(queue.guard, WAIT_LOCK)
     queue.has_ended = True
     queue.ends += 1
@@ -130,7 +130,7 @@ cdef void scan_queue_reopen(ScanQueue* queue) noexcept nogil:
 
 
 cdef void scan_queue_stop(ScanQueue* queue) noexcept nogil:
-    """Let both sides go on: what is put is dropped, and nothing is taken."""
+    """Let both sides go on: further batches are dropped, and nothing is taken."""
     PyThread_acquire_lock(queue.guard, WAIT_LOCK)
     os_flag_set(&queue.is_stopped)
     scan_queue_wake(queue.batch_ready)

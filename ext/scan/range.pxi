@@ -68,7 +68,7 @@ cdef class RangeScan:
         os_flag_leave(&self.is_running)
 
     cdef int check(self, int result) except -1:
-        """Raise what a result means. After a MemoryError no rows can be had: the last one may be incomplete."""
+        """Raise the error of a result. After a MemoryError there are no more rows: the last one may be incomplete."""
         if result == SCAN_UNREADABLE:
             PyErr_SetFromErrno(OSError)
         if result == SCAN_NO_MEMORY:
@@ -203,7 +203,7 @@ cdef class RangeScan:
         while True:
             with nogil:
                 result = scan_queue_take(&self.run.columns.queue, &batch)
-            if result >= 0:  # a signal that comes now is handled behind the call, so that it does not lose the batch
+            if result >= 0:  # a signal is handled only after the call, so that the batch is not lost
                 break
             PyErr_CheckSignals()
         return arrow_batch_of(batch.columns, batch.column_count, batch.rows) if result else None

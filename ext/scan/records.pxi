@@ -1,4 +1,4 @@
-# What a scan asks of one record: its own text, and the rows that it gives.
+# A record in a scan: its own text, and its rows.
 #
 # Gives: ScanPlace; scan_is_own_words, scan_own_text; scan_put_origin, scan_put_time, scan_put_record,
 # scan_put_usage, scan_put_line.
@@ -6,7 +6,7 @@
 # rec_role and rec_value_is_* (transcript/records.pxi), the properties (transcript/properties.pxi), RecToolBlock
 # (transcript/tool_blocks.pxi).
 
-# Where a record stands, and what it may leave out.
+# The place of a record, and the file's values for missing members.
 cdef struct ScanPlace:
     Cursor path            # UTF-8
     size_t path_bytes
@@ -37,7 +37,7 @@ cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
 
 
 cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
-    """Return how long the text is that scan_own_text gives."""
+    """Return the length of the text of scan_own_text."""
     cdef RecSlice* values = rec_content(fields)
     cdef RecSlice texts = values[FIELD_TEXTS]
     cdef RecSlice part
@@ -50,7 +50,7 @@ cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
 
 
 cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Add a JSON string to the list that is begun in a column. Returns 0, or -1: no memory."""
+    """Add a JSON string to the current list of a column. Returns 0, or -1: no memory."""
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
         return -1
@@ -97,7 +97,7 @@ cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcep
 
 
 cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
-    """Put what rows of all tables have: where the record stands, and whose it is. Returns 0, or -1: no memory."""
+    """Put the values of all tables' rows: the record's place, session and agent. Returns 0, or -1: no memory."""
     cdef RecSlice* top = fields.top
     cdef RecSlice role = rec_role(fields)
     if (
@@ -165,23 +165,23 @@ cdef int scan_put_count(ScanColumns* columns, int field, RecSlice* usage, Litera
 
 
 cdef bint scan_is_own_words(RecFields* fields) noexcept nogil:
-    """Return whether the agent or a person said what is in the record, and neither the host nor its app.
+    """Return whether the record has words of the agent or a person, not of the host or its app.
 
-    To the memory machine, what the app sends is a message.
+    For the memory machine, the app's texts are messages.
     """
     return rec_is_own_words(fields) and not rec_is_app_written(fields)
 
 
 cdef inline bint scan_is_translated(ScanPlace* place) noexcept nogil:
-    """Return whether the file is that of another host than Claude Code, whose records the caller has translated."""
+    """Return whether the file is another host's than Claude Code's: the caller has translated its records."""
     return not bytes_equal(place.host, place.host_bytes, LIT(b"claude-code"))
 
 
 cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_translated) noexcept nogil:
-    """Return whether an API response is in a record: its own, or one that a progress record repeats of a sub-agent.
+    """Return whether a record has an API response: its own, or a sub-agent's in a progress record.
 
     response: set to the record with the response.
-    is_translated: whether it is another host's; then it may have `partUsage`, for tokens that a later sum may have.
+    is_translated: whether it is another host's; then it may have `partUsage`, for tokens that a later sum may include.
     """
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice data, nested
@@ -204,12 +204,12 @@ cdef bint scan_find_response(RecFields* fields, RecFields* response, bint is_tra
     )
 
 
-# Where a response's tokens are, and what the row of the response has of its record.
+# The place of a response's tokens, and the values of its row from its record.
 cdef struct ScanUsage:
-    RecFields response    # the record with the response, which may be nested in another one
+    RecFields response    # the record with the response; it may be nested in another one
     RecSlice time
     RecSlice agent
-    RecSlice own_id       # by which the response is known if it has no other id
+    RecSlice own_id       # the response's id if it has no other id
     RecSlice copies       # see SCAN_COPIES
     RecSlice model
     RecSlice tokens       # an object
@@ -259,10 +259,10 @@ cdef int scan_put_response(
 
 
 cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
-    """Put the rows of a record with an API response, if it has one: its own, and those of an advisor that it asked.
+    """Put the rows of a record with an API response: its own, and an advisor's.
 
-    An advisor is another model, which the API asks while it answers. What it used is in the iterations of the usage
-    only, not in the sums. Returns 1 if it has one, otherwise 0; or -1: no memory.
+    An advisor is another model that the API asks meanwhile. Its tokens are only in the iterations of the usage, not in
+    the sums. Returns 1 if it has one, otherwise 0; or -1: no memory.
     """
     cdef ScanUsage usage
     cdef RecSlice record = RecSlice(fields.start, fields.end)
@@ -305,7 +305,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
 # ---- sessions ------------------------------------------------------------------
 
 cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put the ids of a record's tool uses, and how many have none. Returns 0, or -1: no memory."""
+    """Put the ids of a record's tool uses, and the number of uses without an id. Returns 0, or -1: no memory."""
     cdef ArrowColumn* column = &columns.items[SCAN_TOOL_IDS]
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecToolBlock block
@@ -343,12 +343,12 @@ cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scra
 
 
 cdef const char* scan_queue_step(RecFields* fields) noexcept nogil:
-    """Return what a record does to the queue of texts that wait while the agent works, or NULL.
+    """Return the effect of a record on the queue of texts that wait while the agent works, or NULL.
 
     {"type": "queue-operation", "operation": "enqueue", "content": TEXT}; a `dequeue`, `remove` or `popAll` takes a text
-    from the queue, with or without `content` (Claude Code 2.0.76 and later). What is put into it is a person's text
-    ("typed"), a slash command or a message without text ("command"), or the host's ("notice"). An attachment that is a
-    prompt itself is "given".
+    from the queue, with or without `content` (Claude Code 2.0.76 and later). An enqueued text is a person's ("typed"),
+    a slash command or a message without text ("command"), or the host's ("notice"). An attachment with a prompt is
+    "given".
     """
     cdef const char* slash = b"/"
     cdef RecSlice record = RecSlice(fields.start, fields.end)
@@ -379,7 +379,7 @@ cdef const char* scan_queue_step(RecFields* fields) noexcept nogil:
 
 
 cdef int scan_put_queued(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put a record's text, a newline, and what scan_queue_step returns, or null. Returns 0, or -1: no memory."""
+    """Put a record's text, a newline, and the result of scan_queue_step, or null. Returns 0, or -1: no memory."""
     cdef const char* step
     cdef size_t size
     if not columns.wanted[SCAN_QUEUED]:
@@ -399,7 +399,7 @@ cdef int scan_put_line(
     ScanColumns* columns, RecFields* fields, bint has_record, bint is_broken, int64_t size, ScanPlace* place,
     ScanText* scratch,
 ) noexcept nogil:
-    """Put what a session gets from one line. Returns 0, or -1: no memory.
+    """Put a line's contribution to its session. Returns 0, or -1: no memory.
 
     fields: zeroed if there is no record.  size: of the line with its newline, in bytes.
     """

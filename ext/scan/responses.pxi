@@ -1,4 +1,4 @@
-# Of the records of API responses, those that decide which record counts; and each response once.
+# Drops records of API responses that cannot count, and gives each response once.
 #
 # Gives: ScanResponse, SCAN_IS_JOINED, scan_drop_responses, scan_has_response_columns; scan_join_response,
 # scan_leave_out_joined, scan_new_slots. For Python: ResponseCounter.
@@ -6,12 +6,12 @@
 # (arrow/columns.pxi), ArrowBatch, arrow_batch_of (arrow/batch.pxi), arrow_columns_free (arrow/export.pxi), text_hash
 # (text/view.pxi).
 #
-# An advisor's response has the ids of the one that it was asked for, and its number.
+# An advisor's response has the ids of the agent's response, and its own number.
 #
 # A response is known by its message id and request id; by its request id or its uuid if it has no message id; and by
-# its place if it has none of them. An empty id counts as missing. It stands in several records, of several files: it
-# belongs to the session of the first one, and the one with the most tokens counts. All others so far may be dropped at
-# any time: they can never become the first one or the one that counts.
+# its place if it has none of them. An empty id counts as missing. It may be in several records of several files. It
+# belongs to the session of the first record, and the record with the most tokens counts. All others so far may be
+# dropped at any time: they can never become the first or the counting one.
 
 cdef enum:
     SCAN_IS_JOINED = 0xFFFFFFFF   # instead of the first row: the response was joined to another one
@@ -23,7 +23,7 @@ cdef struct ScanResponse:
 
 
 cdef inline int64_t scan_int_at(const ArrowColumn* column, size_t row) noexcept nogil:
-    """Return the value of a row, which is less than all others if it is null."""
+    """Return the value of a row; a null is less than all others."""
     return (<const int64_t*>column.values)[row] if arrow_is_valid(column, row) else INT64_MIN
 
 
@@ -58,12 +58,12 @@ cdef bint scan_is_before(const ArrowColumn* items, size_t row, size_t other) noe
 
 
 cdef inline size_t scan_size_of(const ArrowColumn* column, size_t row) noexcept nogil:
-    """Return how many bytes a value of a column of ARROW_TEXT has; 0 for a null."""
+    """Return the number of bytes of a value in a column of ARROW_TEXT; 0 for a null."""
     return column.texts.offsets[row + 1] - column.texts.offsets[row]
 
 
 cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
-    """Return the column by which a row's response is known, or -1: by its place."""
+    """Return the column that identifies a row's response, or -1 for its place."""
     if arrow_is_valid(&items[SCAN_COPIES], row):
         return SCAN_UUID
     if scan_size_of(&items[SCAN_MESSAGE_ID], row):
@@ -74,12 +74,12 @@ cdef inline int scan_id_of(const ArrowColumn* items, size_t row) noexcept nogil:
 
 
 cdef inline bint scan_is_same_advisor(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
-    """Return whether two rows are of the agent's own response both, or of the same one of an advisor."""
+    """Return whether two rows are both of the agent's own response, or of the same advisor's response."""
     return scan_int_at(&items[SCAN_ADVISOR], row) == scan_int_at(&items[SCAN_ADVISOR], other)
 
 
 cdef bint scan_is_same_response(const ArrowColumn* items, size_t row, size_t other) noexcept nogil:
-    """Return whether two rows are of one response, if a message id without a request id is one of its own."""
+    """Return whether two rows are of one response; a message id without a request id is an identity of its own."""
     cdef int known_by = scan_id_of(items, row)
     if known_by != scan_id_of(items, other) or not scan_is_same_advisor(items, row, other):
         return False
@@ -99,7 +99,7 @@ cdef inline size_t scan_hash_text(const ArrowColumn* column, size_t row) noexcep
 
 
 cdef size_t scan_hash_response(const ArrowColumn* items, size_t row) noexcept nogil:
-    """Return a hash of what a row's response is known by."""
+    """Return a hash of the identity of a row's response."""
     cdef int known_by = scan_id_of(items, row)
     cdef size_t found
     if known_by < 0:
@@ -111,7 +111,7 @@ cdef size_t scan_hash_response(const ArrowColumn* items, size_t row) noexcept no
 
 
 cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
-    """Return a hash table for `count` items, which the caller frees, or NULL: no memory."""
+    """Return a hash table for `count` items, or NULL: no memory. The caller frees it."""
     slot_count[0] = 64
     while slot_count[0] < 2 * count:
         slot_count[0] *= 2
@@ -119,11 +119,11 @@ cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
 
 
 cdef void scan_join_response(const ArrowColumn* items, ScanResponse* response, ScanResponse* other) noexcept nogil:
-    """Add what is known of other records of a response."""
+    """Add the facts from other records of a response."""
     cdef int64_t tokens = scan_int_at(&items[SCAN_OUTPUT_TOKENS], other.counted)
     cdef int64_t most = scan_int_at(&items[SCAN_OUTPUT_TOKENS], response.counted)
     cdef bint is_later = scan_is_before(items, response.counted, other.counted)
-    # A thread that repeats a line of another one gives it its own time: the first time is that of the response.
+    # A thread that repeats another one's line gives it a new time: the response's time is the first one.
     if tokens > most or (tokens == most and is_later != arrow_is_valid(&items[SCAN_COPIES], other.counted)):
         response.counted = other.counted
     if scan_is_before(items, other.first, response.first):
@@ -131,9 +131,9 @@ cdef void scan_join_response(const ArrowColumn* items, ScanResponse* response, S
 
 
 cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count, uint32_t* owners) noexcept nogil:
-    """Return the responses of all rows, which the caller frees, or NULL: no memory.
+    """Return the responses of all rows, or NULL: no memory. The caller frees them.
 
-    count: set to how many.
+    count: set to their number.
     owners: set to the number of each row's response, if it is not NULL.
     """
     cdef const ArrowColumn* items = columns.items
@@ -164,7 +164,7 @@ cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count
 
 
 cdef void scan_leave_out_joined(ScanResponse* responses, size_t* count) noexcept nogil:
-    """Leave out those that were joined to others.  count: of the responses, set to how many are left."""
+    """Leave out the responses that were joined to others. count: set to the remaining number."""
     cdef size_t left = 0
     cdef size_t i
     for i in range(count[0]):
@@ -175,7 +175,7 @@ cdef void scan_leave_out_joined(ScanResponse* responses, size_t* count) noexcept
 
 
 cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, size_t* count) noexcept nogil:
-    """Join those of a message id that occurs without a request id, too. Returns 0, or -1: no memory.
+    """Join the responses of a message id that also occurs without a request id. Returns 0, or -1: no memory.
 
     count: of the responses, set to how many are left.
     """
@@ -213,7 +213,7 @@ cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, s
 
 
 cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
-    """Return whether the columns are there that show which records are of one response, and which one counts."""
+    """Return whether all columns are there to identify a response's records and the one that counts."""
     return (
         columns.wanted[SCAN_PATH] and columns.wanted[SCAN_OFFSET] and columns.wanted[SCAN_TIMESTAMP]
         and columns.wanted[SCAN_MESSAGE_ID] and columns.wanted[SCAN_REQUEST_ID] and columns.wanted[SCAN_UUID]
@@ -223,7 +223,7 @@ cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
 
 
 cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
-    """Drop the rows that cannot decide which record of a response counts. Returns 0, or -1: no memory."""
+    """Drop the rows that cannot affect which record of a response counts. Returns 0, or -1: no memory."""
     cdef size_t count, i
     cdef size_t left = 0
     cdef uint8_t* keep
@@ -281,7 +281,7 @@ cdef int scan_order_responses(const void* one, const void* other) noexcept nogil
 cdef class ResponseCounter:
     cdef ScanColumns columns
     cdef tuple names
-    cdef size_t kept           # rows when those that cannot count were dropped last
+    cdef size_t kept           # rows after the last drop of rows that cannot count
     cdef char is_running       # in a thread
     cdef bint has_failed       # no memory: the columns may have different lengths
 
@@ -315,7 +315,7 @@ cdef class ResponseCounter:
         return 0
 
     cdef int append(self, const ArrowColumn* more, size_t rows) noexcept nogil:
-        """Append rows, and drop those that cannot count now and then. Returns 0, or -1: no memory.
+        """Append rows; now and then, drop the rows that cannot count. Returns 0, or -1: no memory.
 
         more: the rows' columns, in the order of the names.
         """
@@ -345,7 +345,7 @@ cdef class ResponseCounter:
             raise MemoryError
 
     cdef ScanOrdered* ordered(self, size_t* count) noexcept nogil:
-        """Return the responses in their order, which the caller frees, or NULL: no memory.  count: set to how many."""
+        """Return the responses in order, or NULL: no memory. The caller frees them. count: set to their number."""
         cdef const ArrowColumn* items = self.columns.items
         cdef uint32_t* owners = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, self.columns.rows) * sizeof(uint32_t))
         cdef ScanResponse* responses = NULL
@@ -401,7 +401,7 @@ cdef ArrowBatch scan_response_batch(
     try:
         for i in range(width):
             field = scan_field_named(names[i], False)
-            of_first = field in (SCAN_SESSION_ID, SCAN_AGENT_ID, SCAN_PROJECT, SCAN_HOST)  # whose response it is
+            of_first = field in (SCAN_SESSION_ID, SCAN_AGENT_ID, SCAN_PROJECT, SCAN_HOST)  # the response's session
             columns[i].kind, columns[i].name = items[field].kind, items[field].name
             for k in range(count):
                 if arrow_copy_value(

@@ -7,19 +7,19 @@
 # rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
 # match_run_from (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
-# A line belongs to the range in which its first byte is. A range that does not begin the file begins after the first
-# newline at or behind the byte before it; its last line is read past its end. So any cuts give the same rows.
+# A line belongs to the range of its first byte. A range inside the file begins after the first newline at or behind the
+# byte before the range; its last line is read past the range's end. So any cuts give the same rows.
 #
 # All of it runs without the interpreter's lock, and a ScanRun in one thread at a time. A ScanQuestion does not change,
 # so threads can share it.
 #
 # With a gate, a line is parsed only if its bytes contain one of the gate's literals: parts of the patterns that JSON
-# writes as they are, and the escapes that could hide such parts.
+# does not escape, and the escapes that could hide such parts.
 
 cdef enum:
     SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache
     SCAN_MAX_LINE_BYTES = 16 << 20  # without its newline; a longer line is skipped and counted
-    SCAN_MAX_UNKNOWN_TYPES = 64     # that are kept, each with the version of its host
+    SCAN_MAX_UNKNOWN_TYPES = 64     # kept, each with the version of its host
 
 cdef enum:
     SCAN_NO_MEMORY = -1
@@ -51,7 +51,7 @@ cdef struct ScanQuestion:
     MatchTable gate
     ScanPatternSet* sets
     size_t set_count
-    ArrowTexts names       # of what the sets find
+    ArrowTexts names       # of the sets' hits
     ArrowTexts roles       # which count; all if there are none
     ArrowTexts projects    # the same; folders below them count too
     ArrowTexts sessions    # the same
@@ -61,7 +61,7 @@ cdef struct ScanRun:
     const ScanQuestion* question
     ScanPlace place
     ScanColumns columns
-    ScanText pending       # bytes of a line whose end has not come yet
+    ScanText pending       # bytes of an unfinished line
     ScanText text
     ScanText scratch
     MatchHits hits
@@ -69,11 +69,11 @@ cdef struct ScanRun:
     MdCodeMap code
     int64_t offset         # of the next byte that is fed
     int64_t end            # lines that begin here or later belong to another range
-    RecSlice line          # at hand, as the host wrote it; empty for a further record of a line
+    RecSlice line          # the current line, in the host's form; empty for a further record of a line
     bint is_skipping       # up to the next newline: a line that is too long, or another range's
     bint lacks_newline     # the line at hand is the file's last, and its newline is not in the file
     char is_done           # os_flag_*, any thread may look at it: the next line belongs to another range
-    unsigned char* block   # what was read last
+    unsigned char* block   # the bytes of the last reading
     int64_t records
     int64_t broken_lines
     int64_t long_lines
@@ -83,7 +83,7 @@ cdef struct ScanRun:
 
 # ---- lines ---------------------------------------------------------------------
 
-# What a line holds.
+# The contents of a line.
 cdef struct ScanLine:
     RecFields fields       # zeroed without a record
     bint is_blank
@@ -187,7 +187,7 @@ cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor*
 
 
 cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan those of the whole lines in which a match may be. Returns 0, or -1: no memory.
+    """Scan the whole lines that may have a match. Returns 0, or -1: no memory.
 
     Needs a gate with a prefilter: without one, a record is skipped as fast as it is searched.
     """
@@ -334,10 +334,10 @@ cdef int scan_read(ScanRun* run, int fd) noexcept nogil:
 cdef int scan_one_line(
     ScanRun* run, Cursor start, Cursor end, Cursor translated, Cursor translated_end, int64_t offset
 ) noexcept nogil:
-    """Scan a line of another host, whatever its offset, unless it is too long. Returns 0, or -1: no memory.
+    """Scan a line of another host, at any offset, unless it is too long. Returns 0, or -1: no memory.
 
     start, end: the line, with its newline if it has one; empty for a further record of the line before.
-    translated, translated_end: its record as Claude Code would have written it; equal if it has none.
+    translated, translated_end: its record in Claude Code's form; equal if it has none.
     """
     cdef int64_t size = end - start
     cdef ScanLine line
@@ -357,7 +357,7 @@ cdef int scan_one_line(
 
 
 cdef void scan_free_working_memory(ScanRun* run) noexcept nogil:
-    """Free what the next range does not need: a long line may have made it large."""
+    """Free working memory between ranges: a long line may have made it large."""
     if run.is_done:
         run.pending.size = 0
     if run.pending.size == 0:

@@ -5,13 +5,13 @@
 # (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8
 # (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), os_read_file and os_flag_* (os/file.h).
 #
-# Of 200,000 files of one line, what Python does for each takes longer than the reading. Here a file costs four system
-# calls. Only files of Claude Code whose first record shows it are read here; all others are left to the caller.
+# With 200,000 files of one line, Python's work for each takes longer than the reading. Here a file costs four system
+# calls. Only files of Claude Code are read here, recognized by their first record; all others are left to the caller.
 
 cdef enum:
-    SCAN_FILES_AT_ONCE = 128  # that are handed over without the interpreter's lock
+    SCAN_FILES_AT_ONCE = 128  # handed over at once, without the interpreter's lock
 
-# A file that is expected to have this size.
+# A file with its expected size.
 cdef struct ScanSmallFile:
     const char* path
     size_t path_bytes
@@ -41,7 +41,7 @@ cdef bint scan_is_own_file(Cursor start, Cursor end, RecSlice* session) noexcept
 cdef size_t scan_small_files(
     ScanRun* run, const ScanSmallFile* files, size_t count, const char* host, int* result
 ) noexcept nogil:
-    """Scan files until one of them is not Claude Code's, is not as expected, or the scan is stopped.
+    """Scan files until one is not Claude Code's, has another size, or the scan is stopped.
 
     result: set to 0 or SCAN_NO_MEMORY.
 

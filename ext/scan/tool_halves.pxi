@@ -1,4 +1,4 @@
-# The rows of one record in the table of tools: a use or a result each, which are joined later.
+# The rows of one record in the table of tools: a use or a result each. They are joined later.
 #
 # Gives: scan_put_tool_halves.
 # Needs: the columns (scan/fields.pxi, arrow/columns.pxi), ScanPlace, scan_put_origin and scan_put_time
@@ -100,7 +100,7 @@ cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanTe
 
 
 cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value as it is written, with U+FFFD for what is not UTF-8. Returns 0, or -1: no memory.
+    """Put a JSON value as it is written, with U+FFFD for invalid UTF-8. Returns 0, or -1: no memory.
 
     value: without a start if there is none; then nothing is put.
     """
@@ -126,7 +126,7 @@ cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanTex
 
 
 cdef int scan_end_half(ScanColumns* columns) noexcept nogil:
-    """Count a half that was put into the columns. Those that belong to the other half are null."""
+    """Count a half in the columns. The columns of the other half are null."""
     cdef size_t i
     for i in range(columns.count):
         if columns.items[columns.order[i]].length == columns.rows:
@@ -138,7 +138,7 @@ cdef int scan_end_half(ScanColumns* columns) noexcept nogil:
 cdef int scan_put_use(
     ScanColumns* columns, RecFields* fields, RecToolBlock* use, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put the half of a tool's row that its use has. Returns 0, or -1: no memory."""
+    """Put the use's half of a tool's row. Returns 0, or -1: no memory."""
     cdef RecSlice command = RecSlice(NULL, NULL)
     scan_find_argument(use, scan_command_tools, b"command", &command)
     scan_find_argument(use, scan_cmd_tools, b"cmd", &command)
@@ -159,7 +159,7 @@ cdef int scan_put_use(
 cdef int scan_put_result(
     ScanColumns* columns, RecFields* fields, RecToolBlock* result, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put the half of a tool's row that its result has. Returns 0, or -1: no memory."""
+    """Put the result's half of a tool's row. Returns 0, or -1: no memory."""
     cdef RecSlice* ended = &fields.top[FIELD_TIMESTAMP]
     cdef int64_t at
     if rec_read_time(&result.timestamp, &at):

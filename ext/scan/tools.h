@@ -1,4 +1,4 @@
-/* Which member of a tool's input names the file that it edits, or the command that it runs. Each list ends with NULL. */
+/* The members of tools' inputs with the edited file, or with the command. Each list ends with NULL. */
 
 #ifndef TAILHOOK_SCAN_TOOLS_H
 #define TAILHOOK_SCAN_TOOLS_H
@@ -12,7 +12,7 @@ static const char *const tailhook_command_tools[] = {
     "Bash", "PowerShell", "shell", "shell_command", "local_shell", "run_shell_command", "bash", "powershell", NULL};
 static const char *const tailhook_cmd_tools[] = {"exec_command", NULL};
 
-/* How the lines of a patch for apply_patch begin that name a file. */
+/* Beginnings of the lines with a file's name, in a patch for apply_patch. */
 static const char *const tailhook_patch_lines[] = {"*** Add File: ", "*** Update File: ", "*** Delete File: ", NULL};
 
 #endif

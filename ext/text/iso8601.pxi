@@ -37,7 +37,7 @@ cdef inline bint iso_is_leap_year(int year) noexcept nogil:
 cdef inline int64_t iso_days_to(int year, int month, int day) noexcept nogil:
     """Return the days from 1970-01-01 to a date of the Gregorian calendar."""
     # Years that begin in March end with their leap day, so the days before a month follow one formula.
-    # C rounds the quotient of a negative number up, so the year 0 is counted as 400, which begins like it.
+    # C rounds the quotient of a negative number up, so the year 0 is counted as 400: both years begin alike.
     if month <= 2:
         year -= 1
         month += 12
@@ -116,7 +116,7 @@ cdef bint iso_read_clock(Cursor* p, Cursor end, int64_t* microseconds) noexcept 
 
 
 cdef bint iso_read_zone(Cursor* p, Cursor end, int* minutes) noexcept nogil:
-    """Read a zone, which may be missing. Returns False if it is invalid. minutes: set to the minutes east of UTC."""
+    """Read a zone; it may be missing. Returns False if it is invalid. minutes: set to the minutes east of UTC."""
     cdef bint west
     cdef int hour
     cdef int minute = 0

@@ -1,4 +1,4 @@
-/* UTF-8 (RFC 3629): where it stops being valid, one code point, and how many there are.
+/* UTF-8 (RFC 3629): finds the first invalid byte, reads a code point, and counts code points.
 
    Every function reads [p, end) and nothing beyond, not by one vector load. */
 
@@ -36,8 +36,8 @@ tailhook_ascii_stop(tailhook_cursor p, tailhook_cursor end)
     return p;
 }
 
-/* Return the length of the sequence at p, whose first byte is over 0x7f. Return 0 if it is invalid: cut off, an
-   overlong form, a code point over U+10FFFF, or a surrogate unless `surrogates` is set. */
+/* Return the length of the sequence at p. Its first byte is over 0x7f. Return 0 if it is invalid: cut off, an overlong
+   form, a code point over U+10FFFF, or a surrogate unless `surrogates` is set. */
 static inline size_t
 tailhook_utf8_sequence(tailhook_cursor p, tailhook_cursor end, int surrogates)
 {
@@ -84,7 +84,7 @@ tailhook_utf8_stop(tailhook_cursor p, tailhook_cursor end)
     }
 }
 
-/* Return how many code points begin in [p, end): all bytes but those that continue a sequence. */
+/* Return the number of code points that begin in [p, end): all bytes except continuation bytes. */
 static size_t
 tailhook_utf8_count(tailhook_cursor p, tailhook_cursor end)
 {

@@ -66,7 +66,7 @@ cdef inline Cursor utf8_after_bom(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef inline size_t utf8_bad_length(Cursor p, Cursor end) noexcept nogil:
-    """Return how many bytes at p, where no valid sequence begins, Python's decoder replaces by one U+FFFD.
+    """Return the number of invalid bytes at p that Python's decoder replaces by one U+FFFD.
 
     They are the longest beginning of a valid sequence, or one byte (Unicode 15, section 3.9, "substitution of maximal
     subparts").

@@ -3,8 +3,8 @@
 # Gives: Utf8View, utf8_open, bytes_between, bytes_cut, text_hash. For Python: fingerprint.
 # Needs: text/utf8.h.
 #
-# The core reads UTF-8. The bytes of a bytes object are read in place, and so is the UTF-8 form that a str caches. Only
-# a str with lone surrogates, which has no such form, is encoded into a new object. Python gets offsets back in its own
+# The core reads UTF-8. The bytes of a bytes object are read in place, and so is the cached UTF-8 form of a str. A str
+# with lone surrogates has no such form; it is encoded into a new object. Python gets offsets back in its own
 # unit: characters of a str, bytes of bytes.
 
 cdef struct Utf8View:
@@ -54,15 +54,14 @@ cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogi
 
 
 cdef uint64_t text_hash(const uint8_t* data, size_t length) noexcept nogil:
-    """Return a hash for a table in memory. It starts with where the code is, which differs from process to process, so
-    that a transcript cannot be made to give many equal ones."""
+    """Return a hash for a table in memory. It starts with an address, so no transcript can be made for equal hashes."""
     return text_digest(<uint64_t><size_t><void*>text_fingerprint * 0x9E3779B97F4A7C15ULL, data, length)
 
 
 cdef inline uint64_t text_digest(uint64_t digest, const uint8_t* data, size_t length) noexcept nogil:
     """Return a hash: FNV-1a (Fowler, Noll, Vo) over words of 8 bytes, the last padded with zeros, and the length.
 
-    digest: where it starts.
+    digest: the start value.
     """
     cdef uint64_t word
     cdef size_t at = 0

@@ -3,13 +3,13 @@
 # Gives: rec_find.
 # Needs: rec_walk and rec_read_attachment (transcript/fields.pxi), json_skip (json/grammar.pxi).
 #
-# A writer that was killed, or two that wrote at once, leave such lines. Of these a line yields the last complete
-# object that starts the line, follows another complete object, or ends where the line ends. An object at the line's
-# end may be a value inside a torn record, which is not a record: the torn text before it is read, and if it ends where
-# a value must begin, the object is that value.
+# A killed writer, or two concurrent writers, leave such lines. The record of a line is the last complete object that
+# starts the line, follows another complete object, or ends at the line's end. An object at the line's end may be a
+# value inside a torn record: then it is not a record. So the torn text before it is read. If that text ends where a
+# value must begin, the object is the value.
 
 cdef inline bint rec_is_space_or_nul(unsigned char byte) noexcept nogil:
-    """Return whether the byte is white space or NUL, with which a crash may fill a file."""
+    """Return whether the byte is white space or NUL. A crash may fill a file with NULs."""
     return byte == c" " or byte == c"\t" or byte == c"\r" or byte == c"\n" or byte == 0
 
 
@@ -20,7 +20,7 @@ cdef inline Cursor rec_skip_space_and_nul(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef Cursor rec_string_start(Cursor p, Cursor quote) noexcept nogil:
-    """Return the quotation mark in [p, quote) that opens the string that `quote` closes, or NULL."""
+    """Return the opening quotation mark in [p, quote) of the string that `quote` closes, or NULL."""
     cdef Cursor backslash
     while quote != p:
         quote -= 1
@@ -36,7 +36,7 @@ cdef Cursor rec_string_start(Cursor p, Cursor quote) noexcept nogil:
 
 
 cdef Cursor rec_object_start(Cursor p, Cursor end) noexcept nogil:
-    """Return the brace in [p, end) that opens the object whose last byte is the one before `end`, or NULL."""
+    """Return the opening brace in [p, end) of the object that ends right before `end`, or NULL."""
     cdef Py_ssize_t depth = 0
     cdef Cursor at = end
     while at != p:
@@ -77,7 +77,7 @@ cdef bint rec_looks_nested(Cursor p, Cursor at) noexcept nogil:
 
 
 cdef Cursor rec_find_at_end(Cursor p, Cursor end) noexcept nogil:
-    """Return where the object at the end of a torn text begins, or NULL if there is none or it is a nested value."""
+    """Return the start of the object at the end of a torn text; NULL if there is none or it is a nested value."""
     cdef JsonFault fault
     cdef Cursor start
     cdef bint nested
@@ -96,7 +96,7 @@ cdef Cursor rec_find_at_end(Cursor p, Cursor end) noexcept nogil:
 
 
 cdef Cursor rec_last_of_objects(Cursor p, Cursor end) noexcept nogil:
-    """Return where the last object begins if the text consists of objects only, otherwise NULL."""
+    """Return the start of the last object if the text consists of objects only, otherwise NULL."""
     cdef JsonFault fault
     cdef Cursor last = NULL
     while p != end and p[0] == c"{":

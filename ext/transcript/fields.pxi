@@ -1,16 +1,16 @@
-# Finds the members of a transcript's record that may be asked for, without building objects.
+# Finds the useful members of a transcript's record, without building objects.
 #
 # Gives: FIELD_* and FIELDS, REC_BLOCK_FIELDS, REC_MESSAGE_FIELDS, RecSlice, RecFields, rec_walk, rec_walk_members,
 # REC_LEVEL_BLOCK; rec_read_attachment; rec_value_is, rec_value_is_string, rec_value_is_utf8, rec_value_is_white_space.
 # Needs: the grammar (json/grammar.pxi), rec_find_member and rec_is_of_person (transcript/properties.pxi).
 #
-# One walk over a line notes where these values are and skips all others. The whole line is checked against the grammar
-# (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings that hooks
-# decode; the other fields are checked when they are decoded.
+# One walk over a line notes the places of these values and skips all others. The whole line is checked against the
+# grammar (RFC 8259: brackets, names, commas, numbers, escapes, control bytes). UTF-8 is checked only in the strings
+# that hooks decode; the other fields are checked when they are decoded.
 #
-# A queued prompt is an attachment. Its content is found afterwards, so that other records cost nothing more.
+# A queued prompt is an attachment. Its content is found afterwards, so that other records do not cost more.
 #
-# To add a field: FIELD_* in the part of the list that its comment names (the order decides what rec_field_belongs and
+# To add a field: FIELD_* in the right part of the list (the order decides what rec_field_belongs and
 # rec_field_is_checked return), rec_field_named here, a property of Record (transcript/record_class.pxi), and _core.pyi.
 
 cdef enum:
@@ -201,7 +201,7 @@ cdef inline bint rec_field_is_checked(int field) noexcept nogil:
 
 
 cdef int rec_field_escaped(Cursor name, Cursor end) noexcept nogil:
-    """Return the field whose name is written with escapes."""
+    """Return the field of a name with escapes."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if end - name > <Py_ssize_t>sizeof(plain):
@@ -216,7 +216,7 @@ cdef inline void rec_slice_extend(RecSlice* slice, Cursor start, Cursor end) noe
 
 
 cdef Cursor rec_walk_blocks(Cursor p, Cursor end, RecSlice* values, JsonFault* fault) noexcept nogil:
-    """Skip the array of content blocks at p. Checks the UTF-8 of texts and notes where texts and tools are."""
+    """Skip the array of content blocks at p. Checks the UTF-8 of texts, and notes the places of texts and tools."""
     cdef RecSlice block[REC_BLOCK_FIELDS]
     cdef Cursor start
     p = json_skip_space(p + 1, end)
@@ -308,7 +308,7 @@ cdef Cursor rec_walk_members(
 cdef Cursor rec_walk_value(
     Cursor start, Cursor end, int field, RecSlice* values, RecSlice* message, JsonFault* fault
 ) noexcept nogil:
-    """Skip the value of a field, and note what is in a message, in its content and in an attachment."""
+    """Skip the value of a field, and note the contents of a message, of its content and of an attachment."""
     cdef Cursor p
     if field == FIELD_MESSAGE:
         memset(message, 0, REC_MESSAGE_FIELDS * sizeof(RecSlice))
@@ -330,7 +330,7 @@ cdef Cursor rec_walk_value(
 
 
 cdef bint rec_read_attachment(RecFields* fields, JsonFault* fault) noexcept nogil:
-    """Make an attachment a message if it is what a person typed while the agent worked. Returns False for bad UTF-8.
+    """Make an attachment a message if a person typed it while the agent worked. Returns False for bad UTF-8.
 
     Claude Code (2.1.222) gives such a prompt to the agent between two of its steps, and writes no other record for it:
     {"type": "attachment", "attachment": {"type": "queued_command", "commandMode": "prompt", "prompt": CONTENT}}

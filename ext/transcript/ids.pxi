@@ -1,25 +1,25 @@
-# Ids that were read before: those of tools' results, and of records, of which hosts write some twice.
+# Ids that were read before: of tools' results, and of records, because hosts write some records twice.
 #
 # Gives: RecIds, rec_find_id, rec_add_id, rec_is_new, SeenRecords, repeated_records. For Python: the last two.
 # Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi),
 # rec_value_is_string (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
 #
 # Claude Code writes old records again, with their uuid and time, at a second compaction, and when it resumes or forks
-# a compacted session (2.1.332). A record whose uuid stands in an earlier line is that older record.
+# a compacted session (2.1.332). If a record's uuid is in an earlier line, it is that older record.
 
 cdef enum:
-    REC_OWN_UUIDS = 16  # of one line that are known as its own
+    REC_OWN_UUIDS = 16  # of one line, known as its own
 
 cdef struct RecIds:
-    # A hash table of fingerprints, whose lowest bit is the mark that the id was added with. A slot of 0 is free. As
-    # Python objects, they would take longer than everything else.
+    # A hash table of fingerprints. The lowest bit of each is the id's mark. A slot of 0 is free. As Python objects,
+    # they would take longer than everything else.
     uint64_t* slots
     size_t capacity  # a power of two
     size_t count
 
 
 cdef uint64_t* rec_id_slot(RecIds* ids, uint64_t key) noexcept nogil:
-    """Return the slot of a key, or the free one where it belongs. The table must have a free slot."""
+    """Return the slot of a key, or a free slot for it. The table must have a free slot."""
     cdef size_t at = (key >> 1) & (ids.capacity - 1)
     while ids.slots[at] != 0 and ids.slots[at] >> 1 != key >> 1:
         at = (at + 1) & (ids.capacity - 1)
@@ -27,12 +27,12 @@ cdef uint64_t* rec_id_slot(RecIds* ids, uint64_t key) noexcept nogil:
 
 
 cdef inline uint64_t rec_id_key(RecSlice* name, bint mark) noexcept nogil:
-    """Return what stands for an id in the table; never 0."""
+    """Return the fingerprint of an id for the table; never 0."""
     return ((text_hash(name.start, name.end - name.start) | 2) & ~<uint64_t>1) | mark
 
 
 cdef uint64_t rec_find_id(RecIds* ids, RecSlice* name) noexcept nogil:
-    """Return what stands for an id in the table, 0 if it is not in it."""
+    """Return the fingerprint of an id in the table, 0 if it is missing."""
     return rec_id_slot(ids, rec_id_key(name, False))[0] if ids.capacity else 0
 
 
@@ -42,7 +42,7 @@ cdef int rec_add_id(RecIds* ids, RecSlice* name, bint mark) noexcept nogil:
 
 
 cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
-    """Keep what stands for an id. Returns 0, or -1: no memory."""
+    """Keep the fingerprint of an id. Returns 0, or -1: no memory."""
     cdef RecIds wider
     cdef size_t i
     if 2 * ids.count >= ids.capacity:
@@ -62,7 +62,7 @@ cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
 
 
 cdef bint rec_is_new(RecIds* seen, RecFields* fields) except -1:
-    """Return whether no record with this one's uuid was seen before, and keep it. One without a uuid is always new."""
+    """Return whether a record's uuid is new, and keep it. A record without a uuid is always new."""
     cdef RecSlice* uuid = &fields.top[FIELD_UUID]
     if not rec_value_is_string(uuid):
         return True
@@ -110,7 +110,7 @@ cdef bint rec_note_uuids(RecIds* seen, WinLine* line) except -1:
 
 
 cdef bint rec_may_repeat(object file, object start, object end, object max_line) except -1:
-    """Return whether a uuid stands in two lines: a search at the speed of memory, without a look at the records."""
+    """Return whether a uuid is in two lines: a search at the speed of memory, without reading the records."""
     cdef WinWindow window
     cdef WinLine line
     cdef SeenRecords seen = SeenRecords.__new__(SeenRecords)

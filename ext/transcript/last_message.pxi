@@ -1,4 +1,4 @@
-# Finds the newest message of the assistant, as the hooks need it.
+# Finds the newest message of the assistant, for the hooks.
 #
 # Gives: nothing to other parts. For Python: last_message.
 # Needs: the window (transcript/window.pxi), the fields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
@@ -20,9 +20,9 @@ cdef enum:
 
 
 cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
-    """Return (outcome, texts), as _core.pyi documents for last_message.
+    """Return (outcome, texts): see last_message in _core.pyi.
 
-    file: if given, records that an earlier line of it holds, too, are passed over.
+    file: if given, records that repeat an earlier line of it are skipped.
     """
     cdef WinLine line
     cdef RecFields fields
@@ -34,7 +34,7 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
     cdef list texts = []
     cdef object repeated = None
     cdef bint saw_compaction = False
-    window.stops_at_long = True  # what is before a long line is older than an unknown message
+    window.stops_at_long = True  # lines before a long line are older than an unknown message
     while win_previous(window, &line):
         if window.skipped_lines and not texts:
             break

@@ -14,7 +14,7 @@ cdef enum:
 
 
 cdef bint win_may_exceed(WinLine* line, bytes name, int64_t bound) noexcept:
-    """Return False if the line is an object whose member of that name is missing, or a whole number up to `bound`."""
+    """Return False if the line is an object with that member missing, or with a whole number up to `bound` in it."""
     cdef JsonColumn column
     cdef JsonFault fault
     cdef Cursor p = json_skip_space(line.start, line.end)
@@ -43,7 +43,7 @@ cdef bint win_may_exceed(WinLine* line, bytes name, int64_t bound) noexcept:
 
 
 cdef struct WinOldest:
-    # The oldest message that was returned: its line, its time with quotation marks, its uuid as hosts write the member.
+    # The oldest returned message: its line, its time with quotation marks, its uuid in the hosts' spelling.
     int64_t offset
     Py_ssize_t time_size
     Py_ssize_t uuid_size
@@ -57,13 +57,13 @@ cdef struct WinOldest:
 cdef class LineIterator:
     cdef object file
     cdef bytes needle  # return only lines that contain it; None: all
-    cdef bytes member  # if given, leave out the lines of which win_may_exceed returns False
+    cdef bytes member  # if given, leave out the lines for which win_may_exceed returns False
     cdef int64_t bound
     cdef object without  # offsets of lines that are left out; None: none
-    cdef SeenRecords seen  # if given, a record that stands twice is returned once
+    cdef SeenRecords seen  # if given, a repeated record is returned once
     cdef WinWindow window
-    cdef bint saw_compaction  # the record that a compaction leaves was among the lines
-    cdef WinOldest oldest  # of the messages that were returned
+    cdef bint saw_compaction  # the record of a compaction was among the lines
+    cdef WinOldest oldest  # of the returned messages
     cdef bint goes_back  # a message is not newer than the one before it in the file
     cdef int give  # WIN_LINES, WIN_RECORDS or WIN_MESSAGES
     cdef char busy  # a thread is in __next__
@@ -111,16 +111,16 @@ cdef class LineIterator:
             os_flag_leave(&self.busy)
 
     cdef bint is_repeated(self, RecFields* fields, int64_t offset) except -1:
-        """Return whether a record was returned before, or an earlier line holds it: then that one is returned.
+        """Return whether a record was returned before, or an earlier line repeats it: then the earlier one is returned.
 
-        Backwards, the earlier lines are searched when a compaction was passed, and not before: all of the file is read.
+        Backwards, the earlier lines are searched only after passing a compaction: then all of the file is read.
         """
         if self.saw_compaction and self.without is None and not self.window.forward:
             self.without = repeated_records(self.file)
         return (self.without is not None and offset in self.without) or not rec_is_new(&self.seen.ids, fields)
 
     cdef void note_message(self, RecFields* fields, int64_t offset) noexcept:
-        """Keep what `may_repeat` needs of a message. A queued prompt is an attachment with the time of its typing."""
+        """Keep a message's values for `may_repeat`. A queued prompt is an attachment with the time of its typing."""
         cdef RecSlice* time = &fields.top[FIELD_TIMESTAMP]
         cdef RecSlice* uuid = &fields.top[FIELD_UUID]
         cdef Py_ssize_t size = time.end - time.start

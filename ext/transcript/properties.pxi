@@ -127,7 +127,7 @@ cdef bint rec_is_persons(RecSlice* role) noexcept nogil:
 
 
 cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
-    """Return whether a person typed the record: it has words of a user, and neither a tool nor the host wrote them."""
+    """Return whether a person typed the record: it has words of a user, not of a tool or the host."""
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice plan
@@ -138,12 +138,12 @@ cdef bint rec_is_prompt(RecFields* fields) noexcept nogil:
         and rec_is_of_person(&fields.top[FIELD_ORIGIN])
         and rec_is_own_words(fields)
         and not rec_is_app_written(fields)
-        and not rec_find_member(&record, LIT(b"planContent"), &plan)  # what a button sends to begin with a plan
+        and not rec_find_member(&record, LIT(b"planContent"), &plan)  # the text of a button that begins with a plan
     )
 
 
 cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
-    """Return whether the agent or a person said what is in the record, and not the host in their name."""
+    """Return whether the record has words of the agent or a person, not of the host in their name."""
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
     cdef bint is_persons = rec_is_persons(&role)
@@ -155,7 +155,7 @@ cdef bint rec_is_own_words(RecFields* fields) noexcept nogil:
 
 
 cdef bint rec_is_app_written(RecFields* fields) noexcept nogil:
-    """Return whether a person's record begins with what a button or a monitor of the host's app sends."""
+    """Return whether a person's record begins like a text of a button or a monitor of the host's app."""
     cdef RecSlice role = rec_role(fields)
     cdef RecSlice text
     return (
@@ -176,7 +176,7 @@ cdef bint rec_first_text(RecFields* fields, RecSlice* text) noexcept nogil:
 
 
 cdef bint rec_read_count(RecSlice* container, Literal name, int64_t* count) noexcept nogil:
-    """Set `count` to the whole number from 0 to 2**63 - 1 that a member of an object has. Returns False without one."""
+    """Set `count` to the whole number (0 to 2**63 - 1) in a member of an object. Returns False without one."""
     cdef RecSlice value
     cdef uint64_t number = 0
     count[0] = 0
@@ -194,7 +194,7 @@ cdef bint rec_read_count(RecSlice* container, Literal name, int64_t* count) noex
 
 
 cdef int64_t rec_count(RecSlice* container, Literal name) noexcept nogil:
-    """Return what rec_read_count finds, or 0."""
+    """Return the number of rec_read_count, or 0."""
     cdef int64_t count
     rec_read_count(container, name, &count)
     return count

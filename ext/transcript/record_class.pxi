@@ -19,13 +19,13 @@ cdef object rec_parse_value(bytes source):
 
 
 cdef bytes rec_valid_utf8(Cursor start, Cursor end):
-    """Return a copy of [start, end), with U+FFFD for what is not UTF-8."""
+    """Return a copy of [start, end), with U+FFFD for invalid UTF-8."""
     cdef bytes text = bytes_between(start, end)
     return text if utf8_stop(start, end) == end else text.decode("utf-8", "replace").encode()
 
 
 cdef object rec_value_text(RecSlice* value):
-    """Return a str, with U+FFFD for what is not UTF-8, or None if the value is not a string."""
+    """Return a str, with U+FFFD for invalid UTF-8, or None if the value is not a string."""
     cdef bytes text
     cdef Cursor start
     if not rec_value_is_string(value) or utf8_stop(value.start, value.end) == value.end:
@@ -69,7 +69,7 @@ cdef object rec_tool_result(RecToolBlock* block):
 cdef class Record:
     cdef RecFields fields  # pointers into `source`
     cdef bytes source
-    cdef Record original  # another host's, of which this is a translation, or None
+    cdef Record original  # the original of this translation, if it is another host's; or None
     cdef readonly int64_t offset
 
     @property
@@ -213,9 +213,9 @@ cdef class Record:
 
 
 cdef inline bint rec_is_same_message(object name, object request, object other, object other_request) except -1:
-    """Return whether two records are of one message: it is known by its message id and its request id.
+    """Return whether two records are of one message: they have the same message id and request id.
 
-    A missing request id fits each one. name, other: message ids.
+    A missing request id fits any other. name, other: message ids.
     """
     if not name or name != other:
         return False

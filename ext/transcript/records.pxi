@@ -38,19 +38,19 @@ cdef inline bint rec_is_foreign(RecFields* fields) noexcept nogil:
 
 
 cdef inline bint rec_is_result(RecFields* fields) noexcept nogil:
-    """Return whether the record itself is a tool's result, as flat transcripts have it."""
+    """Return whether the record itself is a tool's result, as in flat transcripts."""
     return rec_value_is(&fields.top[FIELD_TYPE], LIT(b"tool_result"))
 
 
 cdef inline RecSlice* rec_speech(RecFields* fields) noexcept nogil:
-    """Return the values that hold the content, which may be absent: the message's, or those of a flat record."""
+    """Return the values with the content: the message's, or those of a flat record. The content may be absent."""
     if fields.message[FIELD_CONTENT].start == NULL and rec_is_spoken(fields):
         return fields.top
     return fields.message
 
 
 cdef inline RecSlice* rec_content(RecFields* fields) noexcept nogil:
-    """Return the values that hold the text: those of rec_speech, or of a record that only the host has words in.
+    """Return the values with the text: those of rec_speech, or of a record with only the host's words.
 
     {"type": "system", "content": TEXT}, {"type": "queue-operation", "content": TEXT}. A tool's result has no text.
     """
@@ -166,7 +166,7 @@ cdef bint rec_has_text(RecFields* fields, bint strings) noexcept nogil:
 
 
 cdef bytes rec_utf8(RecFields* fields, bint strings):
-    """Return what rec_text returns for a spoken record, in UTF-8. strings: as for rec_next_text."""
+    """Return the result of rec_text for a spoken record, in UTF-8. strings: as for rec_next_text."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice texts = speech[FIELD_TEXTS]
     cdef RecSlice first, text
@@ -180,8 +180,8 @@ cdef bytes rec_utf8(RecFields* fields, bint strings):
         return b""
     if not rec_next_text(&texts, &text, strings):
         return json_decode_utf8(first.start, first.end)
-    # One object for all texts: there may be a million. Each text is shorter than its literal by two quotation marks,
-    # which leaves room for the newlines.
+    # One object for all texts: there may be a million. Each text is shorter than its literal by two quotation marks:
+    # this leaves room for the newlines.
     made = bytes_new(NULL, texts.end - first.start)
     out = <unsigned char*>bytes_data(made)
     size = json_unescape(first.start, first.end, out, &lone)
@@ -195,7 +195,7 @@ cdef bytes rec_utf8(RecFields* fields, bint strings):
 
 
 cdef list rec_tool_names(RecFields* fields):
-    """Return the names of the tools that are used, in order, with None for one without a name."""
+    """Return the names of the used tools, in order, with None for a missing name."""
     cdef RecSlice* speech = rec_speech(fields)
     cdef RecSlice tools = speech[FIELD_TOOLS]
     cdef RecSlice block[REC_BLOCK_FIELDS]
@@ -213,7 +213,7 @@ cdef list rec_tool_names(RecFields* fields):
 cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
     """Return whether the line may hold a record with words or tools: its type must be in it, or an escape.
 
-    Only lines over 1 MiB are searched: shorter ones are read as fast as they are searched.
+    Only lines over 1 MiB are searched: reading shorter ones is as fast as searching them.
     """
     cdef size_t size = line.end - line.start
     return (

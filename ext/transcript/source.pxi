@@ -5,12 +5,12 @@
 
 cdef struct WinSource:
     int fd        # -1: read through `file`
-    bint is_file  # the descriptor is our copy of `file`'s, which may be closed and its number reused meanwhile
+    bint is_file  # the descriptor is our copy: `file`'s own may be closed and its number reused meanwhile
     void* file    # borrowed: a seekable binary file object
 
 
 cdef int win_source_open(WinSource* source, object file) except -1:
-    """Open a source. file: a regular file's descriptor, or a seekable binary file object, which the caller keeps."""
+    """Open a source. file: a regular file's descriptor, or a seekable binary file object. The caller keeps it."""
     source.fd = -1
     source.is_file = False
     source.file = <void*>file
@@ -20,7 +20,7 @@ cdef int win_source_open(WinSource* source, object file) except -1:
             raise ValueError("negative file descriptor")
         return 0
     import _io
-    # Only these two types have the bytes of their descriptor: gzip's fileno() is that of the compressed file.
+    # Only these two types have the bytes of their descriptor: gzip's fileno() is the compressed file's.
     raw = file.raw if type(file) is _io.BufferedReader else file
     if type(raw) is _io.FileIO:
         source.fd = os_copy_descriptor(raw.fileno())

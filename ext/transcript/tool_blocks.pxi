@@ -3,8 +3,8 @@
 # Gives: RecToolBlock, rec_walk_tool_block, rec_next_tool_block.
 # Needs: RecSlice (transcript/fields.pxi), json_skip and its kin, json_unescape (json/grammar.pxi).
 #
-# The walk of the record (transcript/fields.pxi) has checked the blocks, and has noted where tools are. Here they are
-# read again, if they are asked for.
+# The walk of the record (transcript/fields.pxi) has checked the blocks, and has noted the places of tools. Here they
+# are read again, on request.
 
 cdef struct RecToolBlock:
     RecSlice type
@@ -18,7 +18,7 @@ cdef struct RecToolBlock:
 
 
 cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size) noexcept nogil:
-    """Return where the value of a member belongs, NULL if it is not asked for."""
+    """Return the place for the value of a member, NULL if it is not needed."""
     if bytes_equal(name, size, LIT(b"type")):
         return &block.type
     if bytes_equal(name, size, LIT(b"id")):
@@ -39,7 +39,7 @@ cdef RecSlice* rec_tool_member(RecToolBlock* block, Cursor name, Py_ssize_t size
 
 
 cdef RecSlice* rec_escaped_tool_member(RecToolBlock* block, Cursor name, Cursor end) noexcept nogil:
-    """Return where the value of a member belongs whose name is written with escapes, NULL if it is not asked for."""
+    """Return the place for the value of a member with escapes in its name, NULL if it is not needed."""
     cdef unsigned char plain[128]
     cdef bint lone = False
     if end - name > <Py_ssize_t>sizeof(plain) or memchr(name, c"\\", end - name) == NULL:

@@ -1,4 +1,4 @@
-# Iterates over the uses of some tools, with what became of each.
+# Iterates over the uses of some tools, each with its outcome.
 #
 # Gives: nothing to other parts. For Python: reverse_tool_uses.
 # Needs: the window (transcript/window.pxi), rec_find (transcript/bad_lines.pxi), rec_value_*
@@ -34,7 +34,7 @@ cdef class ToolUseIterator:
         return self
 
     cdef int read(self, WinLine* line) except -1:
-        """Keep the results in a line, and put the uses in it into `found`."""
+        """Keep the results in a line, and put its uses into `found`."""
         cdef RecFields fields
         cdef RecSlice content
         cdef RecToolBlock block

@@ -104,7 +104,7 @@ tailhook_file_holds(int fd, int64_t end, int64_t most, tailhook_cursor word, siz
     static const size_t block_size = 1 << 16;
     unsigned char data[(1 << 16) + TAILHOOK_MAX_WORD];
     int64_t at = end > most ? end - most : 0;
-    size_t kept = 0; /* the end of the last block, in which a word may begin */
+    size_t kept = 0; /* the end of the last block: a word may begin in it */
 
     while (at < end) {
         const size_t wanted = end - at < (int64_t)block_size ? (size_t)(end - at) : block_size;

@@ -8,8 +8,8 @@
 # process. The window on a JSON file (json/columns.pxi) is another one: it goes forward only, over values, not lines.
 #
 # data[valid_start:valid_end] are bytes of the file. [start, end) of them have not been returned yet. Up to
-# WIN_WITNESS_BYTES beside them are kept: every further read covers some bytes that are already there and compares them.
-# If they differ, the file was overwritten, and the iteration ends instead of joining old and new bytes.
+# WIN_WITNESS_BYTES beside them are kept: every further read covers some known bytes again and compares them. If they
+# differ, the file was overwritten. Then the iteration ends, so that old and new bytes are not joined.
 
 cdef enum:
     WIN_FIRST_BYTES = 65536    # bytes of the first read
@@ -32,7 +32,7 @@ cdef struct WinWindow:
     Py_ssize_t capacity
     Py_ssize_t valid_start, valid_end
     Py_ssize_t start, end
-    Py_ssize_t step        # bytes that the next read asks for
+    Py_ssize_t step        # bytes of the next read
     int reads              # how many asked for so many
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
@@ -42,10 +42,10 @@ cdef struct WinWindow:
     bint forward
     bint is_skipping       # the line at hand is too long: its bytes are not kept
     bint finished
-    bint changed           # finished because the file is not what it was
-    int64_t known_short    # the offset past the line that win_is_long found to be short enough
-    bint stops_at_long     # a line that is too long ends the iteration: its beginning is not looked for
-    int64_t lines_left     # how many more lines are read backwards; then the iteration ends as at a long line
+    bint changed           # finished because the file was overwritten
+    int64_t known_short    # the offset past the line that win_is_long found short enough
+    bint stops_at_long     # a line that is too long ends the iteration: its beginning is not searched
+    int64_t lines_left     # number of lines left to read backwards; then the iteration ends as at a long line
 
 
 cdef int win_open(
@@ -77,7 +77,7 @@ cdef int win_open(
         return 0
     if forward:
         window.origin = max(lower - 1, 0)
-        window.is_skipping = lower > 0  # skip the end of the line before, which does not count
+        window.is_skipping = lower > 0  # skip the end of the line before: it does not count
         window.skipped_lines = -1 if lower > 0 else 0
     else:
         window.origin = window.upper if window.upper == size else win_find_line_end(window)
@@ -93,7 +93,7 @@ cdef int win_limit_lines(WinWindow* window, object count) except -1:
 
 
 cdef int64_t win_find_line_end(WinWindow* window) except -1:
-    """Return the file offset after the line that has a byte right before `upper`."""
+    """Return the file offset after the line with a byte right before `upper`."""
     cdef unsigned char piece[4096]
     cdef int64_t offset = window.upper - 1
     cdef Py_ssize_t count
@@ -116,7 +116,7 @@ cdef void win_close(WinWindow* window) noexcept:
 
 
 cdef int win_make_room(WinWindow* window, Py_ssize_t room) except -1:
-    """Drop what is no longer needed and make `room` bytes free on the side on which the window grows."""
+    """Drop bytes that are no longer needed, and make `room` bytes free on the growing side of the window."""
     cdef unsigned char* data = window.data
     cdef Py_ssize_t kept_start = window.valid_start
     cdef Py_ssize_t kept_end = window.valid_end
@@ -209,7 +209,7 @@ cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t en
 
 
 cdef bint win_is_long(WinWindow* window) except -1:
-    """Return whether the line before `end`, which begins before `start`, is too long.
+    """Return whether the line before `end` is too long. It begins before `start`.
 
     A long line is measured once before it is collected: new memory costs more than reading twice.
     """

@@ -17,7 +17,7 @@ def write_output(fd: int, data: bytes, seconds: float = READER_TIMEOUT_S) -> Non
 
     A host may have made its pipe non-blocking. If it is full, wait until the host has read from it.
 
-    seconds: how long to wait for a reader that takes nothing; the rest is then lost.
+    seconds: how long to wait for a reader that takes nothing. After that, the rest is lost.
     """
     rest = memoryview(data)
     try:
@@ -42,12 +42,12 @@ def warn(words: str) -> None:
 
 
 def plain_lines(words: str) -> str:
-    """Return several lines, each as `plain` returns it."""
+    """Return several lines, each made plain by `plain`."""
     return "\n".join(map(plain, words.split("\n")))
 
 
 def plain(words: str) -> str:
-    r"""Return words on one line: a tab as a blank, control and format characters as escapes, so that none takes effect.
+    r"""Return words on one line, with tabs as blanks, and control and format characters as escapes.
 
     >>> print(plain("a\tb\x1b[31m"))
     a b\x1b[31m
@@ -61,7 +61,7 @@ def plain(words: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Return where and what went wrong, on one line: `path: reason` of a file, else the error's type and message."""
+    """Return an error on one line: `path: reason` for a file, otherwise the error's type and message."""
     if not isinstance(error, OSError):
         return f"{type(error).__name__}: {error}"
     if not error.strerror:

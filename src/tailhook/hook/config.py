@@ -1,7 +1,7 @@
 """The configuration: the user's file, and the project's on top of it.
 
-A project's file comes with its clone. So a key that would let a stranger write elsewhere counts only in the user's
-file, and a project can leave machines out, but not add one that its user did not enable.
+A project's file comes with its clone. So keys with which a stranger could write elsewhere count only in the user's
+file. A project can leave machines out, but cannot enable one.
 """
 
 import posix
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Config = dict[str, dict[str, Any]]
 
-# Every section and key, and what each key may hold. A value of another kind counts as absent.
+# Every section and key, and the kind of each key's value. A value of another kind counts as absent.
 KEYS: "dict[str, Mapping[str, KeyKind]]" = {
     "hook": {"machines": "texts", "unbound": "text", "log": "text"},
     "pool": {"autostart": "flag", "stats": "flag"},
@@ -34,16 +34,16 @@ USER_KEYS = {
 }
 MAX_CONFIG_BYTES = 256 << 10
 MAX_SECONDS = 2**53  # a larger number cannot be a time
-MAX_MEMBERS = 100  # of a list that are used
+MAX_MEMBERS = 100  # used of a list
 
 
 def load(project: str) -> "Config":
     """Return the sections of both files. A value of the project replaces the user's value of the same key.
 
-    Two values of the project can only take away: of hook.machines, those that the user has not enabled do not count,
-    and hook.unbound counts if it is "refuse". A user's file without hook.machines enables the default machines.
+    Two values of the project can only take away. In hook.machines, only the user's enabled machines count. hook.unbound
+    counts only if it is "refuse". A user's file without hook.machines enables the default machines.
 
-    Prints a warning for a file that cannot be read; it counts as empty, as does one that is missing.
+    Prints a warning if a file cannot be read. Such a file counts as empty, like a missing one.
 
     project: the project's root; "" without one.
     """
@@ -99,7 +99,7 @@ def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
 
 
 def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, Any]":
-    """Return the values of one section that have the kind of their key; of a list, the members that have it.
+    """Return the values of one section with the right kind; of a list, the members with the right kind.
 
     Of a longer list, the first MAX_MEMBERS are returned.
     """
@@ -118,7 +118,7 @@ def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, 
 
 
 def is_text(value: object) -> bool:
-    """Return whether a value is a string that the system could take as a path."""
+    """Return whether a value is a string that can be a path of the system."""
     return isinstance(value, str) and is_path(value)
 
 

@@ -1,4 +1,4 @@
-"""One hook event: what the machines ask about it, found out when it is first asked."""
+"""One hook event. Facts for the machines are found out at their first use."""
 
 import posix
 from time import time
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
 
-    # What `tailhook._core.last_message` returns: the outcome, and each text with its time.
+    # The result of `tailhook._core.last_message`: the outcome, and each text with its time.
     NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
 
-CLOCK_TOLERANCE_S = 2.0  # by which a record may be older than a state and still count
-MAX_TRANSCRIPT_BYTES = 64 << 20  # that are read, from the end
+CLOCK_TOLERANCE_S = 2.0  # a record may be so much older than a state, and still count
+MAX_TRANSCRIPT_BYTES = 64 << 20  # read from the end
 MAX_RECORD_BYTES = 16 << 20  # a longer record is skipped
-MAX_RECORDS = 250_000  # that are read; 64 MiB of a real transcript have a quarter as many
-TAIL_BYTES = 1 << 20  # that are read if the payload holds the last text block already
+MAX_RECORDS = 250_000  # read at most; 64 MiB of a real transcript have a quarter as many
+TAIL_BYTES = 1 << 20  # read if the payload holds the last text block already
 
 
 class HookEvent:
@@ -32,10 +32,10 @@ class HookEvent:
     broken: why the payload cannot be read, "" if it can.
     name: the event's, by Claude Code's name.
     now: the time, in Unix seconds.
-    root: the project's folder, where tailhook makes its files.
-    folders: the folders in which a project's files are looked for, in order.
+    root: the project's folder: tailhook makes its files there.
+    folders: the folders to search for a project's files, in order.
     parent: the id of the process that started the hook.
-    has_ended_loop: whether a machine that was asked before has ended its loop at this stop.
+    has_ended_loop: whether an earlier machine has ended its loop at this stop.
     """
 
     has_ended_loop = False
@@ -57,7 +57,7 @@ class HookEvent:
         return self.name in ("Stop", "") and not self.payload.get("agent_id")
 
     def machines(self) -> "Sequence[str]":
-        """Return the configured machines, in the order in which they are asked."""
+        """Return the configured machines, in the order of asking."""
         return configured_machines(self.config)
 
     def concerns(self, name: str) -> bool:
@@ -74,15 +74,15 @@ class HookEvent:
         return self.config.get(section, {}).get(key, default)
 
     def unbound_acts(self) -> bool:
-        """Return whether any session may act on a state that names no session."""
+        """Return whether any session may act on a state without a session."""
         return bool(self.setting("hook", "unbound") != "refuse")
 
     def wants_times(self) -> bool:
-        """Return whether the user lets hooks record how long they took."""
+        """Return whether the user allows hooks to record their times."""
         return self.setting("pool", "stats") is not False
 
     def final_text(self, since: float | None = None) -> bytes:
-        """Return the agent's last message in UTF-8, as it was written: blank space at its beginning may make it code.
+        """Return the agent's last message in UTF-8, unchanged: blank space at its beginning may make it code.
 
         The payload holds only the message's last text block. If the transcript's newest message ends with it, the whole
         message is returned (Claude Code 2.1.329 writes it 35 to 70 ms after the hook's start). Its time is checked, as
@@ -109,11 +109,11 @@ class HookEvent:
         return get_text(self.payload, "last_assistant_message")
 
     def newest_message(self, max_bytes: int = MAX_TRANSCRIPT_BYTES) -> "NewestMessage":
-        """Return the newest assistant message, as `last_message` does; ("unreadable", []) without a transcript.
+        """Return the newest assistant message, in the form of `last_message`; ("unreadable", []) without a transcript.
 
         Reads the transcript at the first call only.
 
-        max_bytes: how much of the transcript's end is read.
+        max_bytes: how much to read of the transcript's end.
         """
         if self.newest is None:
             self.newest = "unreadable", []
@@ -138,14 +138,14 @@ class HookEvent:
     ) -> "Iterator[tuple[bool, bytes, list[str | None]]]":
         """Yield the messages in a part of an open transcript, newest first.
 
-        Each is: is it the agent's, its words in UTF-8, the names of the tools that it uses (None: unknown).
+        Each is a tuple: whether it is the agent's, its words in UTF-8, the names of its tools (None: unknown).
 
-        without: offsets of lines that are left out.
+        without: offsets of lines to leave out.
         """
         return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS, without or None)
 
     def transcript_path(self) -> str:
-        """Return the path of the transcript that the payload names, "" if it names none."""
+        """Return the transcript's path in the payload, "" if there is none."""
         path = get_text(self.payload, "transcript_path")
         return f"{environment(b'HOME')}{path[1:]}" if path.startswith("~/") else path
 
@@ -165,18 +165,18 @@ def has_marker_files(name: str, folders: "Iterable[str]") -> bool:
 
 
 def ends_with(written: bytes, bare: str) -> bool:
-    """Return whether a message ends with words that have no blank space around them; blank space after them is ignored.
+    """Return whether a message ends with words. Blank space after them is ignored.
 
     written: UTF-8; a lone surrogate is three bytes.
     """
     end = written.rstrip()
-    if end[-1:] >= b"\x80" or b"\x1c" <= end[-1:] <= b"\x1f":  # possibly blank space that bytes.rstrip does not know
+    if end[-1:] >= b"\x80" or b"\x1c" <= end[-1:] <= b"\x1f":  # possibly blank space beyond that of bytes.rstrip
         return written.decode("utf-8", "surrogatepass").rstrip().endswith(bare)
     return end.endswith(bare.encode("utf-8", "surrogatepass"))
 
 
 def find_repeated(fd: int) -> "set[int]":
-    """Return the offsets of records that an earlier line of an open transcript holds too. Reads at most 64 MiB.
+    """Return the offsets of records that repeat an earlier line of an open transcript. Reads at most 64 MiB.
 
     A second compaction writes old records again before its own, and so do resumed and forked sessions. Nothing else
     does: call it only if there was a compaction.

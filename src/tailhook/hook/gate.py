@@ -1,4 +1,4 @@
-"""The gate machine's hook: it reads edits and commands from the transcript's end, and saves what it blocked for."""
+"""The gate machine's hook: it reads edits and commands from the transcript's end, and saves the blocked edits."""
 
 import posix
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
 
-# What Claude Code (2.1.329) calls its tools and how it writes commands of other kinds is in this module and not in
+# The names of Claude Code's tools and the forms of its other commands (2.1.329) are here and not in
 # `tailhook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
-TYPED_COMMAND = "<bash-input>"  # how the message begins that a person's `!command` leaves
+TYPED_COMMAND = "<bash-input>"  # the beginning of the message of a person's `!command`
 TYPED_COMMAND_END = "</bash-input>"
-MAX_KEPT_IDS = 1000  # of the edits and rules for which a stop was blocked; the newest ones of a project
-MAX_STATE_AGE_S = 30 * 86400  # after which another project's file is removed
-COMPACTION = b'"compact_boundary"'  # in the record that a compaction leaves
-MAX_COMMANDS = 2000  # that are taken apart; an older one that names a program counts as its run
-MAX_NOTICES = 20  # commands for which the end of a background task is looked for
-MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id in which the task's end is described
-MAX_SEEN_BYTES = 1000  # of an input that is remembered
-MAX_MARKS = 50  # of patterns that are looked for in an input before it is decoded
-MAX_EDITS = 1000  # that are compared with the rules; older ones do not count
+MAX_KEPT_IDS = 1000  # of the blocked edits and rules; the newest ones of a project
+MAX_STATE_AGE_S = 30 * 86400  # until another project's file is removed
+COMPACTION = b'"compact_boundary"'  # in the record of a compaction
+MAX_COMMANDS = 2000  # to take apart; an older command with a program's name counts as its run
+MAX_NOTICES = 20  # commands with a search for the end of their background task
+MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id, with the description of the task's end
+MAX_SEEN_BYTES = 1000  # of a remembered input
+MAX_MARKS = 50  # of patterns to search in an input before it is decoded
+MAX_EDITS = 1000  # to compare with the rules; older ones do not count
 MAX_PATH_CHARS = 4096  # of an edited file; no system takes a longer path
-MAX_FOLDERS = 200  # that are compared with the project's by more than their paths
+MAX_FOLDERS = 200  # to compare with the project's by more than their paths
 
 
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
-    """Decide, and save what a stop was blocked for; return None if there are no rules.
+    """Decide, and save the blocked edits; return None if there are no rules.
 
     Reads back through the transcript (at most 64 MiB) until every rule is decided.
     """
@@ -68,9 +68,9 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
     """Yield the edits and shell commands that did not fail, newest first. Raises OSError or ValueError.
 
     Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
-    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided. What
-    a compaction wrote again happened before (`RepeatedRecords`).
-    Commands that a person ran come before the next older edit: only their order with edits matters.
+    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
+    Records that a compaction wrote again are older (`RepeatedRecords`). A person's commands come before the next older
+    edit: only their order with edits matters.
     """
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
@@ -82,7 +82,7 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
         edits, repeated = 0, RepeatedRecords(fd)
-        unsearched = None  # where the lines end whose commands of a person have not been yielded; None: the file's end
+        unsearched = None  # end of the lines from which a person's commands are yet to be yielded; None: the file's end
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
@@ -116,15 +116,15 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
 
 
 class RepeatedRecords:
-    """The records of an open transcript that an earlier line holds too: a compaction wrote them again.
+    """The records of an open transcript that repeat an earlier line: a compaction wrote them again.
 
-    They are looked for when the transcript's reading, which goes backwards, has come to a compaction: what is newer
-    than all compactions stands once.
+    The transcript is read backwards. They are searched when the reading comes to a compaction: records newer than all
+    compactions occur once.
     """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
-        self.unsearched: int | None = None  # where the lines end in which no compaction was looked for
+        self.unsearched: int | None = None  # end of the lines without a search for a compaction
         self.offsets: set[int] | None = None  # None: no compaction was found so far
 
     def __contains__(self, offset: int) -> bool:
@@ -137,10 +137,10 @@ class RepeatedRecords:
 
 
 class Programs:
-    """The programs of the rules, which are looked for in commands.
+    """The programs of the rules, to search in commands.
 
-    marks: one of them is in every input of a shell tool that runs one.
-    count: of the commands that name one of them.
+    marks: every input of a shell tool that runs a program contains one of them.
+    count: of the commands with a program's name.
     """
 
     def __init__(self, rules: "Sequence[gate.Rule]") -> None:
@@ -151,7 +151,7 @@ class Programs:
     def relevant(self, command: str) -> str:
         """Return a command if it could run one of the programs, otherwise "".
 
-        After MAX_COMMANDS, return a text that cannot be taken apart, so that it counts as a run of all programs in it.
+        After MAX_COMMANDS, return a text that cannot be taken apart: it counts as a run of all programs in it.
         """
         if not any(contains_name(command, name) for name in self.names):
             return ""
@@ -168,7 +168,7 @@ def contains_any(given: bytes, marks: "Sequence[bytes]") -> bool:
 
 
 def edited_path(given: bytes) -> str:
-    """Return the path of the file that an editing tool's input names, "" if there is none or it is too long."""
+    """Return the file's path in an editing tool's input, "" if there is none or it is too long."""
     path = (
         only_text_member(given, b"file_path") or text_member(given, "file_path") or text_member(given, "notebook_path")
     )
@@ -178,8 +178,8 @@ def edited_path(given: bytes) -> str:
 def only_text_member(given: bytes, key: bytes) -> str:
     """Return a string of a compact JSON object without decoding the others, "" if that cannot be done.
 
-    In JSON, a quote behind { or , that is followed by the key, a quote and a colon begins a key: in a string it would
-    be escaped. If the key occurs once more, the object must be decoded.
+    In JSON, this text begins a member: a { or , then a quote, the key, a quote and a colon. Inside a string its quotes
+    would be escaped. If the key occurs once more, the object must be decoded.
     """
     mark = b'"%s":"' % key
     at = given.find(mark)
@@ -203,9 +203,9 @@ def text_member(given: bytes, key: str) -> str:
 
 
 def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int, str]]":
-    """Yield the commands that a person ran with `!`, and where, in a part of an open transcript, newest first.
+    """Yield a person's commands with `!`, and their offsets, in a part of an open transcript, newest first.
 
-    The message that follows such a command has its output and no exit code, so it is unknown whether it failed.
+    The next message has the command's output but no exit code, so it is unknown whether it failed.
 
     end: of the part; None for the file's end.
     """
@@ -244,16 +244,16 @@ def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
 
 
 class ProjectFolders:
-    """The folders that a pattern's path may begin in: the project's root, the agent's folder, its repository."""
+    """The possible starts of a pattern's path: the project's root, the agent's folder, its repository."""
 
     def __init__(self, event: "HookEvent") -> None:
         cwd = get_text(event.payload, "cwd")
         top = event.folders[-1] if exists(f"{event.folders[-1]}/.git") else event.root  # a worktree is outside the root
         self.paths = [folder for folder in {event.root: 1, cwd: 1, top: 1} if folder.startswith("/")]
-        self.by_parent: dict[str, list[str]] = {}  # what `relative_to` returned for a file's folder
+        self.by_parent: dict[str, list[str]] = {}  # the results of `relative_to` by a file's folder
 
     def paths_of(self, path: str) -> list[str]:
-        """Return all paths that lead to a file: the absolute one, and those from the folders; the longest last."""
+        """Return all paths of a file: the absolute one, and those from the folders; the longest last."""
         path = without_dots(path)
         if not path.startswith("/"):
             return [path]
@@ -265,7 +265,7 @@ class ProjectFolders:
         return [path, *sorted(found, key=len)]
 
     def relative_to(self, parent: str) -> list[str]:
-        """Return a folder's path from each of the project's folders that it is in, "" or with a slash at its end.
+        """Return a folder's path from each of the project's folders above it, "" or with a slash at its end.
 
         Folders are compared by device and inode if their paths differ: a link may lead to the project.
         """
@@ -278,7 +278,7 @@ class ProjectFolders:
 
 
 def identity(path: str) -> "tuple[int, int] | None":
-    """Return the device and inode of a file or folder, None if it cannot be looked at."""
+    """Return the device and inode of a file or folder, None if the system refuses them."""
     try:
         facts = posix.stat(path)
     except (OSError, ValueError):
@@ -303,11 +303,11 @@ def without_dots(path: str) -> str:
 
 
 class BlockedEdits:
-    """The edits and rules for which a stop in a project was blocked, in the private state folder.
+    """The blocked edits and rules of a project, in the private state folder.
 
-    A session that is forked or resumed has the same edits, so the file is the project's.
+    A forked or resumed session has the same edits, so the file is the project's.
 
-    ids: those of `gate.block_id`; in a file that an older version wrote, the ids of the uses of tools.
+    ids: of `gate.block_id`; in an older version's file, the ids of the uses of tools.
     """
 
     def __init__(self, root: str, now: float) -> None:
@@ -332,7 +332,7 @@ class BlockedEdits:
         return self.ids != before
 
     def add(self, ids: list[str]) -> None:
-        """Save more ids, and remove files that have not changed for long. Only under the lock. Raises OSError."""
+        """Save more ids, and remove old files. Only under the lock. Raises OSError."""
         kept = [*(known for known in self.ids if known not in ids), *ids][-MAX_KEPT_IDS:]
         folder = state_folder()
         replace_file(f"{folder}/{self.name}", write_json(kept) + b"\n")

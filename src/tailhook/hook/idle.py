@@ -8,7 +8,7 @@ from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
 
 NEVER_S = float("inf")
-FIRST_READ_TIMEOUT_S = 3.0  # for a large store that was not read before
+FIRST_READ_TIMEOUT_S = 3.0  # for the first reading of a large store
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     """Decide and save the new state; return the verdict, or None if there is no loop.
 
-    Reads the store (a large one for at most FIRST_READ_TIMEOUT_S when it is new) and the transcript (at most 64 MiB),
-    and the store again under its lock if there is something to save. Raises OSError if the state cannot be read.
+    Reads the store (a new, large one for at most FIRST_READ_TIMEOUT_S) and the transcript (at most 64 MiB). Reads the
+    store again under its lock if there is something to save. Raises OSError if the state cannot be read.
     """
     loop = find_enabled(event)
     if loop is None:
@@ -42,7 +42,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
 
 
 def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
-    """Return the project's loop, or None if there is none or the machine is switched off there. Raises OSError."""
+    """Return the project's loop; None if there is none or the machine is switched off there. Raises OSError."""
     if exists(f"{event.root}/{MACHINES['idle'].get('off_file')}"):
         return None
     return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
@@ -59,9 +59,9 @@ def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict
 
 
 def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = lambda: ()) -> idle.Facts:
-    """Return what the machine decides on.
+    """Return the facts for the machine.
 
-    words: returns the signals in the final text; without it there are none.
+    words: returns the signals in the final text; None for no signals.
     """
     return idle.Facts(
         session_id=event.session_id,
@@ -79,7 +79,7 @@ def stale_after(config: "Config") -> float:
 
 
 def repeat(event: "HookEvent") -> str:
-    """Return what the agent must know of its loop after a compaction, "" if this session has none."""
+    """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
     loop = find_enabled(event)
     state = loop.state if loop else None
     facts = facts_of(event)

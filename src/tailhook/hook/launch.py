@@ -21,8 +21,8 @@ RETRY_S, RETRY_AFTER_FAILURE_S = 10.0, 60.0  # between two attempts; a failed on
 def start_daemon() -> None:
     """Start the daemon in the background, unless that was tried a short time ago.
 
-    A file in the state folder has the time of the last attempt, and what the daemon wrote on stderr if it did not
-    start. The daemon holds the file's lock until it serves. If the last attempt failed, print why on stderr, once.
+    A file in the state folder has the time of the last attempt, and the daemon's stderr if it did not start. The daemon
+    holds the file's lock until it serves. If the last attempt failed, print why on stderr, once.
     """
     path = f"{state_folder()}/{ATTEMPT_FILE}"
     size, age = 0, RETRY_S
@@ -55,7 +55,7 @@ def start_daemon() -> None:
 def report_once(stderr: bytes) -> None:
     """Print why the daemon did not start, unless that reason was the last one printed.
 
-    stderr: what the daemon wrote there.
+    stderr: the daemon's output there.
     """
     reason = failure_reason(stderr)
     path = f"{state_folder()}/{REPORTED_FILE}"

@@ -1,4 +1,4 @@
-"""The log: one line per machine asked, when the user wants one."""
+"""The log: one line for each asked machine, if the user wants a log."""
 
 import posix
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write_log_line(path: str, now: float, machine: str, verdict: "Verdict[Any] | None", seconds: float) -> None:
-    """Append time, machine, decision, why and milliseconds, separated by tabs; a failure to write changes nothing."""
+    """Append time, machine, decision, why and milliseconds, separated by tabs. A failure changes nothing."""
     decision, why = (verdict.outcome, verdict.why) if verdict else ("allow", "nothing to decide")
     line = "\t".join((iso_time(now), machine, decision, plain(why), f"{seconds * 1000:.1f}"))
     try:

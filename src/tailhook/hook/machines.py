@@ -1,6 +1,6 @@
-"""The registry of machines: one row for each, in the order in which a hook asks them; and how a state is changed.
+"""The registry of machines: one row for each, in the order of asking. Also decides and saves a state.
 
-Whatever lists machines reads it: the hook, its configuration, the commands, install, doctor and the tests of the
+Everything that lists machines reads it: the hook, its configuration, the commands, install, doctor and the tests of the
 documentation. To add a machine, add a row here, `tailhook.hook.<name>` and `tailhook.machines.<name>`.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tailhook.machines import ChangeT, Verdict
 
 
-# The marker files of idle and ralph are those of `tailhook.stores`, whose import every hook would pay for.
+# The marker files of idle and ralph repeat names of `tailhook.stores`: its import would cost every hook time.
 MACHINES: "dict[str, Machine]" = {
     "idle": {
         "off_switch": b"IDLE_LOOP_DISABLE",
@@ -70,7 +70,7 @@ def machines_with(field: "Literal['default', 'marker_files', 'repeats', 'reports
 
 
 def configured_machines(config: "Mapping[str, Any]") -> list[str]:
-    """Return the machines that a configuration names, or the default ones, in the order in which they are asked."""
+    """Return the configured or the default machines, in the order of asking."""
     wanted = config.get("hook", {}).get("machines")
     return machines_with("default") if wanted is None else [name for name in MACHINES if name in wanted]
 
@@ -78,12 +78,12 @@ def configured_machines(config: "Mapping[str, Any]") -> list[str]:
 def decide_and_save(
     state: "State", decide: "Callable[[], Verdict[ChangeT] | None]", save: "Callable[[Verdict[ChangeT]], None]"
 ) -> "Verdict[ChangeT] | None":
-    """Decide about a state and save its change; return the verdict: an allow with a warning if it cannot be saved.
+    """Decide about a state, save its change, and return the verdict: an allow with a warning if saving fails.
 
-    Decides first without the lock, as that may read a whole transcript. If there is something to save, takes the lock,
-    reads the state again, and decides again if another process has changed it meanwhile.
+    Decides first without the lock, because that may read a whole transcript. If there is something to save, takes the
+    lock, reads the state again, and decides again if another process has changed it meanwhile.
 
-    decide: returns the verdict on the state as it was last read.
+    decide: returns the verdict on the last read state.
     save: writes the change of a verdict. Raises OSError.
     """
     verdict = decide()

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 FLAG_NAME = ".stop_hook_active"
 MARKS_FOLDER = "memory"  # in the private state folder; it has 256 folders
-MAX_MARK_AGE_S = 30 * 86400  # since the last change of a session's mark, after which it is removed
-MAX_CUT_BYTES = 4096  # of a message that does not fit, left out so that it ends with a line or a word
+MAX_MARK_AGE_S = 30 * 86400  # without a change, until a session's mark is removed
+MAX_CUT_BYTES = 4096  # left out of a cut message, so that it ends with a line or a word
 MAX_TIME_S = 1 << 53  # of a mark, in Unix seconds; a later one cannot be a time
-MAX_READ_BYTES = 16 << 20  # that are read back: ten times what 200 messages of real transcripts take
+MAX_READ_BYTES = 16 << 20  # read back: ten times the size of 200 messages of real transcripts
 
 
 def ask(event: "HookEvent") -> "Verdict[bool] | None":
-    """Decide what to report, and make flag and mark if there is something; return None if the machine is switched off.
+    """Decide what to report. If there is something, make flag and mark. Return None if the machine is switched off.
 
     Reads the project's memory-config.json, and back through the transcript (at most 16 MiB).
     """
@@ -69,7 +69,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
 def decide_session(
     event: "HookEvent", session: "Session", settings: memory.MemorySettings, mark: "Mark"
 ) -> "Verdict[bool]":
-    """Decide what to report of the messages of a session."""
+    """Decide what to report about a session's messages."""
     tuned = event.setting("memory", "profile") == "tuned"
     verdict = memory.decide(session.facts(tuned, settings.thresholds, mark.summarized))
     if session.is_cut:
@@ -78,11 +78,11 @@ def decide_session(
 
 
 def blocked_before(event: "HookEvent", mark: "Mark") -> str:
-    """Return why a stop is let go without a look at what was said, "" if it is not.
+    """Return why a stop is allowed without reading the messages, "" if it is not.
 
-    Uses up the project's flag and the session's own one. What was said until now, such as the agent's list of what it
-    saved, is then old: the mark moves to the transcript's end. It stays if another hook blocked the turn, if a person
-    began another turn since the report, or if the flag is not certainly this session's: nothing was reported then.
+    Uses up the project's flag and the session's own one. Then all messages so far are old, such as the agent's list of
+    saved items: the mark moves to the transcript's end. The mark stays if another hook blocked the turn, if a person
+    began another turn since the report, or if the flag is not certainly this session's: then nothing was reported.
     `stop_hook_active` does not count at a stop that ends a loop of this hook: the loop has blocked the turn.
     """
     is_active = event.payload.get("stop_hook_active") is True
@@ -96,7 +96,7 @@ def blocked_before(event: "HookEvent", mark: "Mark") -> str:
         elif was_blocked:
             mark.update(mark.end, mark.said)  # a stale flag does not concern later turns
     except (OSError, ValueError):
-        pass  # the stop is let go all the same; a later one may report what was said
+        pass  # the stop is still allowed; a later one may report these messages
     if in_turn:
         return "this turn was blocked before (stop_hook_active)"
     return "this session got a report a moment ago" if lets_go else ""
@@ -131,7 +131,7 @@ def read_memory_config(root: str) -> object:
         return None
     try:
         data = read_file("memory-config.json", folder)
-        # Python's json writes these two, which JSON has not. No name or string that is read here holds them.
+        # Python's json writes these two, but they are not JSON. The names and strings read here do not contain them.
         return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
     except (OSError, ValueError):
         return None
@@ -143,21 +143,21 @@ def read_memory_config(root: str) -> object:
 
 
 class Session:
-    """The newest messages of a transcript that were not scored before.
+    """The newest, not yet scored messages of a transcript.
 
-    messages: whether it is the assistant's, and its text in UTF-8, the oldest message first. At most MAX_TEXT_BYTES of
-        text are kept, the newest; of a message that does not fit, the beginning is kept.
+    messages: whether it is the assistant's, and its text in UTF-8, the oldest message first. The newest MAX_TEXT_BYTES
+        of text are kept. If a message does not fit, its beginning is kept.
     is_cut: whether text was left out.
     tools: the names of the tools used since the first message.
-    read: the iterator that gave the messages.
-    start, end: the part of the transcript that may be read, in bytes; it ends where the transcript ends.
+    read: the iterator over the messages.
+    start, end: the part of the transcript to read, in bytes, up to the transcript's end.
     said: a fingerprint of the newest text.
     """
 
     def __init__(self, event: "HookEvent", count: int, mark: "Mark", without: "Container[int]" = ()) -> None:
         """Read the messages.
 
-        without: the offsets of lines that are left out.
+        without: the offsets of lines to leave out.
 
         Raises OSError or ValueError if the transcript cannot be read.
         """
@@ -196,7 +196,7 @@ class Session:
         self.messages = self.messages[:count][::-1]
 
     def find_repeated(self, event: "HookEvent") -> "Container[int] | None":
-        """Return the offsets of records that a compaction wrote again, None if no message is one of them.
+        """Return the offsets of records that a compaction wrote again; None if no message is among them.
 
         Raises OSError or ValueError if the transcript cannot be read.
         """
@@ -210,7 +210,7 @@ class Session:
             posix.close(fd)
 
     def add(self, is_assistant: bool, words: bytes) -> None:
-        """Keep an older message, as far as there is room for it."""
+        """Keep an older message, if there is room, or its beginning."""
         if len(words) > self.room:
             words, self.is_cut = words[: end_of_words(words, self.room)], True
             self.room = len(words)
@@ -218,7 +218,7 @@ class Session:
         self.messages.append((is_assistant, words))
 
     def facts(self, tuned: bool, thresholds: "dict[str, float]", summarized: bool) -> memory.Facts:
-        """Return what the machine decides on."""
+        """Return the facts for the machine."""
         spoken = [is_assistant for is_assistant, _ in self.messages]
         exchanges = sum(not first and spoken[place : place + 1] == [True] for place, first in enumerate(spoken, 1))
         return memory.Facts(
@@ -232,7 +232,7 @@ class Session:
 
 
 def end_of_words(text: bytes, room: int) -> int:
-    """Return where to cut a text of more than `room` bytes: behind a line or a word, if one ends near there."""
+    """Return where to cut a text of more than `room` bytes: behind a line or a word, if one ends nearby."""
     start = max(0, room - MAX_CUT_BYTES)
     end = text.rfind(b"\n", start, room) + 1 or text.rfind(b" ", start, room) + 1 or room
     while end and text[end] & 0xC0 == 0x80:  # inside a letter of UTF-8
@@ -249,13 +249,13 @@ def fingerprint_of(words: bytes) -> int:
 
 
 class Mark:
-    """Records what was reported to a session, in a file of the private state folder. It holds the session's own flag.
+    """The mark: a session's last report, in a file of the private state folder. It also holds the session's flag.
 
-    folder: the file's folder, which has a part of all sessions' marks: each report looks for old ones in one part.
+    folder: the file's folder. It has a part of all sessions' marks: each report removes old ones in one part.
     path: the file's path.
-    end: the size of the transcript up to which everything is old, in bytes; 0 if there was no report.
-    said, said_before: fingerprints of the newest message then, and of the one of the record before. The host may have
-        written them to the transcript later.
+    end: bytes of the transcript that are old; 0 if there was no report.
+    said, said_before: fingerprints of the newest message at that time, and of the previous record's. The host may write
+        them to the transcript later.
     summarized: whether its summary was reported.
     blocked: when a stop was blocked, in Unix seconds; 0 if the next stop was let go since. This is the flag.
     is_outdated: whether another hook has made a report since this was read.
@@ -273,7 +273,7 @@ class Mark:
         self.parse()
 
     def parse(self) -> None:
-        """Read the file. If it cannot be read or is broken, the session got no report."""
+        """Read the file. If it cannot be read or is broken, the session counts as without a report."""
         self.data = self.read()
         self.end, self.said, self.said_before, self.summarized, self.blocked = 0, 0, 0, False, 0.0
         try:
@@ -288,13 +288,13 @@ class Mark:
 
     @classmethod
     def none(cls) -> "Mark":
-        """Return the mark of a session that got no report."""
+        """Return the mark of a session without a report."""
         mark = cls.__new__(cls)
         mark.end, mark.said, mark.said_before, mark.summarized = 0, 0, 0, False
         return mark
 
     def read(self) -> bytes:
-        """Return the file's bytes, none if it cannot be read."""
+        """Return the file's bytes, b"" if it cannot be read."""
         try:
             return read_file(self.path)
         except OSError:
@@ -317,7 +317,7 @@ class Mark:
         replace_file(self.path, write_json(fields) + b"\n")
 
     def remove_old(self, now: float) -> None:
-        """Remove the marks in this one's folder that have not changed for long. A failure changes nothing."""
+        """Remove the old marks in this mark's folder. A failure changes nothing."""
         for name in posix.listdir(self.folder):
             path = f"{self.folder}/{name}"
             try:
@@ -334,7 +334,7 @@ class Mark:
             self.save(end, said, self.summarized, 0)
 
     def move(self, event: "HookEvent") -> None:
-        """Make everything old that was said until now, and remove the flag. Raises OSError."""
+        """Mark all messages so far as old, and remove the flag. Raises OSError."""
         try:
             end = posix.stat(event.transcript_path()).st_size
         except (OSError, ValueError):
@@ -350,7 +350,7 @@ class Mark:
 def take_flag(event: "HookEvent") -> "tuple[bool, bool]":
     """Return whether the flag is fresh, and whether it names this session. Remove it.
 
-    Another session's flag stays, and counts as none.
+    Another session's flag stays, and does not count.
     """
     try:
         folder = open_folder(event.root, ".claude")

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     Payload = dict[str, Any]
 
-PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole: a host that sends nothing must not be kept waiting
-MAX_FOLDER_BYTES = 3800  # of a path: the system opens paths of 4,095 bytes, and the names of files follow
-PIPE_BYTES = 1 << 16  # that are read at a time: what a pipe holds
+PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole, so that a host that sends nothing does not wait long
+MAX_FOLDER_BYTES = 3800  # of a path: the system opens paths of 4,095 bytes, and names of files are added
+PIPE_BYTES = 1 << 16  # read at a time: the size of a pipe
 MAX_PAYLOAD_BYTES = 64 << 20
 WAKING_TASKS = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent
 
@@ -90,7 +90,7 @@ def project_root(payload: "Payload") -> str:
 
 
 def project_folders(payload: "Payload") -> "Iterator[str]":
-    """Yield the folders in which a project's files are looked for, in order, each once."""
+    """Yield the folders to search for a project's files, in order, each once."""
     root = folder_of(b"CLAUDE_PROJECT_DIR")
     if root:
         yield root
@@ -103,10 +103,10 @@ def project_folders(payload: "Payload") -> "Iterator[str]":
 
 
 def working_folder(payload: "Payload") -> str:
-    """Return the agent's folder: the payload's, else the hook's own, or the project's if that is gone.
+    """Return the agent's folder: the payload's, otherwise the hook's own, or the project's if that is gone.
 
-    If its path leaves no room for the names of files, return the nearest folder above it whose path does. A process can
-    be in such a folder, but the system opens no file by such a path (PATH_MAX).
+    If its path is too long to add the names of files, return the nearest folder above it with a shorter path. A process
+    can be in such a folder, but the system opens no file by such a path (PATH_MAX).
     """
     cwd = get_text(payload, "cwd")
     if not cwd.startswith("/") or not is_path(cwd):
@@ -136,7 +136,7 @@ def walk_up(folder: str) -> "Iterator[str]":
 
 
 def is_path(name: str) -> bool:
-    """Return whether the system accepts `name` as a path: it has no NUL, and can be encoded as `os.fsencode` does."""
+    """Return whether the system accepts `name` as a path: it has no NUL, and `os.fsencode` could encode it."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -145,7 +145,7 @@ def is_path(name: str) -> bool:
 
 
 def user_config() -> str:
-    """Return the path of the user's configuration, whether it exists or not."""
+    """Return the path of the user's configuration. It may not exist."""
     base = environment(b"XDG_CONFIG_HOME")
     if not base.startswith("/"):
         base = f"{environment(b'HOME')}/.config"
@@ -153,7 +153,7 @@ def user_config() -> str:
 
 
 def exists(path: str) -> bool:
-    """Return whether something is at `path`, a broken link included."""
+    """Return whether `path` exists, even as a broken link."""
     try:
         posix.lstat(path)
     except OSError:

@@ -1,6 +1,6 @@
 """The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-It reports only what a board needs: a tool's file or the first characters of its command or question, and the number of
+It reports only facts for a board: a tool's file or the first characters of its command or question, and the number of
 to-dos.
 """
 
@@ -50,7 +50,7 @@ NOTIFICATIONS = {
     "elicitation_response": "input_given",
     "elicitation_complete": "input_given",
 }
-HOSTS_PROMPT = "<task-notification>"  # begins the prompt that Claude Code writes itself when a background task ends
+HOSTS_PROMPT = "<task-notification>"  # the beginning of Claude Code's own prompt at the end of a background task
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
@@ -58,7 +58,7 @@ MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 def report(event: "HookEvent", blocked: bool = False) -> None:
     """Append an event of a session to the spool, wake the daemon, and start it if there is none.
 
-    `tailhook.plates.schemas.Report` describes the fields of an event. A field that is empty, zero or false is left out.
+    `tailhook.plates.schemas.Report` describes the fields of an event. Empty, zero and false fields are left out.
 
     blocked: a machine blocked the stop and sent the agent on.
 
@@ -107,10 +107,10 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
 
 
 def event_type_of(event: "HookEvent") -> str:
-    """Return the type of the event that is reported, or "" if it is not reported."""
+    """Return the type of a reported event, or "" if the event is not reported."""
     if event.name == "Notification":
         return NOTIFICATIONS.get(get_text(event.payload, "notification_type"), "")
-    if event.name == "PostCompact":  # a person asked for the compaction while the agent was idle, or it is in a turn
+    if event.name == "PostCompact":  # in a turn, or a person asked for the compaction while the agent was idle
         return "turn_ended" if get_text(event.payload, "trigger") == "manual" else ""
     kind = KINDS.get(event.name, "")
     if kind in ("stop", "session_start", "session_end", "stop_failure") and event.payload.get("agent_id"):
@@ -119,7 +119,7 @@ def event_type_of(event: "HookEvent") -> str:
 
 
 def tool_name(payload: "Payload") -> str:
-    """Return the tool that the event is about, or what the names of an MCP server's tools begin with, or ""."""
+    """Return the event's tool, or the prefix of an MCP server's tools' names, or ""."""
     server = get_text(payload, "mcp_server_name")
     if not server:
         return get_text(payload, "tool_name")
@@ -129,7 +129,7 @@ def tool_name(payload: "Payload") -> str:
 
 
 def transcript_size(path: str) -> int:
-    """Return how many bytes a file has, or 0 if it is missing."""
+    """Return the size of a file in bytes, or 0 if it is missing."""
     try:
         return posix.stat(path).st_size
     except (OSError, ValueError):
@@ -137,7 +137,7 @@ def transcript_size(path: str) -> int:
 
 
 def tool_params(payload: "Payload") -> "dict[str, Any] | None":
-    """Return what a board shows of a tool's input, or None."""
+    """Return the shown part of a tool's input, or None."""
     given = payload.get("tool_input")
     if not isinstance(given, dict):
         return None
@@ -173,9 +173,9 @@ def error_of(payload: "Payload") -> str:
 
 
 def git_branch(root: str) -> str:
-    """Return the branch that is checked out at `root`.
+    """Return the checked-out branch at `root`.
 
-    If there is none, returns the first characters of the commit; outside of git, "".
+    Without a branch, returns the first characters of the commit; outside of git, "".
     """
     try:
         try:
@@ -190,7 +190,7 @@ def git_branch(root: str) -> str:
 
 
 def read_git_file(path: str) -> bytes:
-    """Return the beginning of a file below .git, which may have any size in a clone. Raises OSError."""
+    """Return the beginning of a file below .git: in a clone it may have any size. Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | SAFE)
     try:
         return posix.read(fd, MAX_GIT_FILE_BYTES)

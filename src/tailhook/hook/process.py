@@ -1,8 +1,8 @@
 """One hook event, top to bottom: arguments, payload, machines, answer.
 
-The exit code is 0 or 2, and 1 only if ralph cannot remove its state file. Input that cannot be understood lets the
-agent stop. Every stop of every agent pays for the modules that are imported here. So each machine, which is
-`tailhook.hook.<machine>` with its store, is imported when it is asked, and only if the project has a file for it.
+The exit code is 0 or 2, and 1 only if ralph cannot remove its state file. Unreadable input lets the agent stop.
+Importing a module here costs time at every stop of every agent. So each machine (`tailhook.hook.<machine>`, with its
+store) is imported only when it is asked and the project has a file for it.
 """
 
 import posix
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def main(argv: "Sequence[str]") -> "NoReturn":
-    """Answer one event and end the process; interpreter shutdown is time the host would wait for."""
+    """Answer one event and end the process at once: the host would wait for the interpreter's shutdown."""
     code, event, _ = run_hook(argv, posix.getppid())
     if (mark := environment(b"TAILHOOK_CLIENT")) and event is not None and event.wants_times():
         from tailhook.stores.hook_times import record_cold
@@ -36,11 +36,11 @@ def main(argv: "Sequence[str]") -> "NoReturn":
 
 
 def run_hook(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | None, BaseException | None]":
-    """Answer one event, whatever happens.
+    """Answer one event, even after an error.
 
     parent: the process that started the hook.
 
-    Returns the exit code, the event if its payload was read, and an exception that nothing had foreseen.
+    Returns the exit code, the event if its payload was read, and an unexpected exception.
     """
     try:
         return *answer_event(argv, parent), None
@@ -109,7 +109,7 @@ def ask_machines(
     for name in machines:
         try:
             verdict = machine_hook(name).ask(event)
-        except Exception as error:  # it is this machine's alone: the others are asked all the same
+        except Exception as error:  # only this machine fails: the others are still asked
             verdict = failed(name, error)
         write_log(event, name, verdict, started)
         if verdict is None:
@@ -132,7 +132,7 @@ def ask_machines(
 
 
 def report_event(name: str, event: HookEvent, blocked: bool) -> None:
-    """Report the event to the board. The answer has been given, so a failure only prints a warning."""
+    """Report the event to the board. The answer is sent already, so a failure only prints a warning."""
     try:
         machine_hook(name).report(event, blocked)
     except Exception as error:
@@ -147,7 +147,7 @@ def machine_hook(name: str) -> "MachineHook":
 
 
 def machine_modules(name: str) -> "list[str]":
-    """Return the modules that the import of a machine's hook loads, in that order, by their names in the package."""
+    """Return the modules that a machine's hook imports, in the order of loading, by their names in the package."""
     machine = MACHINES[name]
     stores = [f"stores.{store}" for store in machine.get("stores", ())]
     parts = [f"machines.{part}" for part in machine.get("parts", ())]
@@ -173,11 +173,10 @@ def write_log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", st
 
 
 def first_byte_timeout(machines: "Sequence[str] | None") -> float:
-    """Return how many seconds to wait for the payload's first byte.
+    """Return the seconds to wait for the payload's first byte.
 
-    If all machines that are asked do without a payload, and no marker file of theirs exists in the folders that are
-    known without one, do not wait: read what is already buffered. (A host that sets CLAUDE_PROJECT_DIR starts the hook
-    in the session's folder.)
+    If no asked machine needs a payload, and the folders known without one have no marker file, do not wait: read only
+    the buffered bytes. (A host that sets CLAUDE_PROJECT_DIR starts the hook in the session's folder.)
     """
     if not machines or not environment(b"CLAUDE_PROJECT_DIR"):
         return PAYLOAD_TIMEOUT_S
@@ -188,7 +187,7 @@ def first_byte_timeout(machines: "Sequence[str] | None") -> float:
 
 
 def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") -> int:
-    """Repeat the live loops of this session to the agent after a compaction, which would lose them."""
+    """Repeat the live loops of this session to the agent after a compaction: the agent has forgotten them."""
     loops = []
     for name in machines:
         if not MACHINES[name].get("repeats"):
@@ -204,7 +203,7 @@ def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") ->
 
 
 def block_answer(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
-    """Return the answer that sends the agent on and notifies the person of what ended.
+    """Return the answer that makes the agent continue and notifies the person about ended loops.
 
     Prints the reason on stderr at exit code 2: older hosts read it there, newer ones read the JSON.
     """
@@ -219,7 +218,7 @@ def block_answer(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[s
 class Options:
     """The arguments of `tailhook hook`.
 
-    machines: the given names that are known, in the order in which they are asked; None if none were given.
+    machines: the known ones of the given names, in the order of asking; None if no names were given.
     event: the event's name if the payload does not name it.
     exit_code: of a block; None if each machine has its own.
     announce: whether to notify the person when a loop ends.
@@ -262,7 +261,7 @@ class Options:
 
 
 def find_other_host(name: str) -> str | None:
-    """Return the name if a host has it, "" for Claude Code's, None if no host has it."""
+    """Return a host's name, "" for Claude Code's, None for an unknown name."""
     from tailhook.hosts import DEFAULT, NAMES
 
     if name not in NAMES:

@@ -1,4 +1,4 @@
-"""What the modules of a machine offer each other. For type checkers only: a hook never imports this module."""
+"""The interfaces between the modules of a machine. For type checkers only: a hook never imports this module."""
 
 from typing import Any, Literal, Protocol, TypedDict
 
@@ -6,26 +6,26 @@ from tailhook.hook.event import HookEvent
 from tailhook.machines import Verdict
 from tailhook.stores.atomic import Lock
 
-# What a configuration key may hold: a text, true or false, a number of seconds, or a list of texts, of folders
-# (a project's own file may name only folders inside the project) or of objects.
+# Kinds of a configuration key's value: a text, true or false, a number of seconds, or a list of texts, of folders (a
+# project's own file may name only folders inside the project) or of objects.
 KeyKind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
 
 
 class Machine(TypedDict, total=False):
-    """What a hook must know of a machine before it imports it.
+    """The facts about a machine that a hook needs before it imports the machine.
 
-    off_switch: an environment variable; if it is 1, the machine is not asked. Default: none, besides TAILHOOK_DISABLE.
+    off_switch: an environment variable; if it is 1, the machine is not asked. Default: only TAILHOOK_DISABLE.
     off_file: the name of a file in the project's root; if it is there, the machine does nothing. Default: none.
     marker_files: paths in a project's folders; one of them must exist, or the machine is not asked. Default: it is
         always asked.
-    marker_setting: the machine's configuration key that stands in for the marker files.
+    marker_setting: the machine's configuration key that replaces the marker files.
     default: asked if no machine is named. Default: False.
     reports: reports every event and decides nothing. Default: it decides about stops.
     exit_code: of a block. Default: 0.
     style: of a block's JSON. Default: with spaces.
     repeats: repeats its live loop to the agent after a compaction. Default: False.
     takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
-    keys: its configuration keys, and what each may hold. Default: none.
+    keys: its configuration keys, and the kinds of their values. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
     parts: the modules of `tailhook.machines` that its own one imports. A hook loads them in advance. Default: none.
     stores: the modules of `tailhook.stores` that it imports besides `atomic`, in the order in which they import each
@@ -49,11 +49,11 @@ class Machine(TypedDict, total=False):
 
 
 class State(Protocol):
-    """A machine's state on disk, as it was read."""
+    """A machine's state, read from the disk."""
 
     @property
     def path(self) -> str:
-        """Where it is, for messages."""
+        """Its place, for messages."""
         ...
 
     def lock(self) -> Lock:
@@ -69,22 +69,22 @@ class MachineHook(Protocol):
     """The module `tailhook.hook.<name>` of a machine."""
 
     def ask(self, event: HookEvent) -> "Verdict[Any] | None":
-        """Decide about a stop; return None if there is nothing to decide. A machine that decides has it."""
+        """Decide about a stop; return None if there is nothing to decide. For machines that decide."""
         ...
 
     def repeat(self, event: HookEvent) -> str:
-        """Return what the agent must know again after a compaction, or "". A machine that `repeats` has it."""
+        """Return the instructions to repeat after a compaction, or "". For machines that `repeats` is set for."""
         ...
 
     def report(self, event: HookEvent, blocked: bool) -> None:
-        """Report an event of any kind. A machine that `reports` has it."""
+        """Report an event of any kind. For machines that `reports` is set for."""
         ...
 
 
 class DecidingMachine(Protocol):
     """The module `tailhook.machines.<name>` of a machine that decides about stops. It is pure: no I/O and no clock.
 
-    Facts: a class; what the payload, the transcript and the configuration contain about one stop.
+    Facts: a class; the facts about one stop, from the payload, the transcript and the configuration.
     """
 
     Facts: type[Any]
@@ -102,9 +102,9 @@ class LoopMachine(DecidingMachine, Protocol):
     """The module of a machine that repeats its live loop to the agent after a compaction."""
 
     def is_live(self, *args: Any, **kwargs: Any) -> bool:
-        """Return whether a state, the first argument, is a loop that runs, in whatever session."""
+        """Return whether a state, the first argument, is a running loop of any session."""
         ...
 
     def briefing(self, *args: Any, **kwargs: Any) -> str:
-        """Return what an agent in a loop must know. The first argument is the state of a live loop."""
+        """Return the instructions for an agent in a loop. The first argument is the state of a live loop."""
         ...

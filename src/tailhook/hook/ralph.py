@@ -37,7 +37,7 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
 
 
 def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> None:
-    """Rewrite the state file, or remove it and keep how the loop ended. Raises OSError.
+    """Rewrite the state file, or remove it and save how the loop ended. Raises OSError.
 
     If the file cannot be removed, make the verdict a failure.
     """
@@ -85,7 +85,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values
 
 
 def repeat(event: "HookEvent") -> str:
-    """Return what the agent must know of its loop after a compaction, "" if this session has none."""
+    """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
     loop = find_ralph(event.folders)
     if loop is None or loop.state is None:
         return ""

@@ -48,7 +48,7 @@ class TranslatedEvent(HookEvent):
             self.newest = "unknown", []
 
     def answer(self, fields: "dict[str, Any]", style: int = SPACED) -> None:
-        """Write the answer in the host's words, one line of JSON on stdout; nothing if the host has no word for it."""
+        """Write the answer in the host's words, one line of JSON on stdout; nothing if the host cannot express it."""
         if theirs := self.host.answer(fields):
             send_answer(dict(theirs), style)
 
@@ -57,9 +57,9 @@ class TranslatedEvent(HookEvent):
         return wanted if self.host.READS_EXIT_2 else 0
 
     def last_text_block(self) -> str:
-        """Return the agent's last text; of a payload that lists several, the one that the transcript has last.
+        """Return the agent's last text. If the payload lists several, return the last one in the transcript.
 
-        Waits for a transcript that is late.
+        Waits for a late transcript.
         """
         text = super().last_text_block()
         if self.host.LISTS_ANSWERS or self.is_late:
@@ -86,7 +86,7 @@ class TranslatedEvent(HookEvent):
         """Return the newest assistant message in the host's own transcript.
 
         If the transcript is late, polls it for up to LATE_TRANSCRIPT_TIMEOUT_S until it has a record at least as new as
-        the stop. Without any words the outcome is "unknown": what another host's transcript lacks ends no loop.
+        the stop. Without any words the outcome is "unknown", so that a gap in another host's transcript ends no loop.
         """
         deadline = monotonic() + LATE_TRANSCRIPT_TIMEOUT_S
         while self.newest is None:
@@ -98,7 +98,7 @@ class TranslatedEvent(HookEvent):
         return self.newest
 
     def read_newest(self, fd: int, max_bytes: int) -> "NewestMessage":
-        """Return the newest message in an open transcript, as `tailhook._core.last_message` does. Raises OSError.
+        """Return the newest message in an open transcript, like `tailhook._core.last_message`. Raises OSError.
 
         Notes whether the transcript is late, by the time of its newest record.
         """

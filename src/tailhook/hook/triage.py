@@ -20,7 +20,7 @@ ENDING = "_triage.json"
 
 
 class Pipeline:
-    """One state file, as the machine reads it.
+    """One state file, in the machine's form.
 
     state: the value without its entries; None if it cannot be read.
     entries: None if they are missing or not an array.
@@ -55,7 +55,7 @@ class Pipeline:
         return True
 
     def read(self) -> None:
-        """Read the state; note what is wrong with it."""
+        """Read the state; note its fault."""
         self.state: object = None
         self.entries: triage.Entries | None = None
         self.problem = ""
@@ -85,7 +85,7 @@ class Pipeline:
 
 
 def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
-    """Decide and save the new state; return the verdict, or None if no pipeline is under way.
+    """Decide and save the new state; return the verdict, or None if no pipeline is running.
 
     Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
     the verdict is a block, keeps a hash of the state in the private state folder.
@@ -110,7 +110,7 @@ def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
 
 
 def triage_facts(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
-    """Return what the machine decides on."""
+    """Return the facts for the machine."""
     return triage.Facts(
         path=pipeline.path,
         plans=pipeline.plans,
@@ -133,7 +133,7 @@ def decide_pipeline(pipeline: Pipeline, facts: triage.Facts) -> "Verdict[triage.
 def find_pipeline(folders: "Sequence[str]", state_dirs: "Sequence[str] | None") -> Pipeline | None:
     """Return the first pipeline that is not complete: folders in order, in each the names in byte order.
 
-    folders: those in which a project's files are looked for.
+    folders: the ones to search for a project's files.
     state_dirs: the configured folders of states, absolute or below one of `folders`; None for the default ones.
     """
     for folder, names in state_folders(folders, state_dirs or MACHINES["triage"].get("marker_files", ())):
@@ -145,7 +145,7 @@ def find_pipeline(folders: "Sequence[str]", state_dirs: "Sequence[str] | None") 
 
 
 def state_folders(folders: "Sequence[str]", state_dirs: "Sequence[str]") -> "Iterator[tuple[str, list[str]]]":
-    """Yield where states are looked for: a folder, and the names below it that must not be links."""
+    """Yield the places of states: a folder, and the names below it. The names must not be links."""
     for path in state_dirs:
         if path.startswith("/"):
             yield path, []
@@ -155,7 +155,7 @@ def state_folders(folders: "Sequence[str]", state_dirs: "Sequence[str]") -> "Ite
 
 
 def while_active(event: "HookEvent") -> bool:
-    """Return whether a turn that was blocked before is blocked again as long as the state changes."""
+    """Return whether to block a turn again as long as the state changes."""
     return bool(event.setting("triage", "while_active") == "progress")
 
 
@@ -173,7 +173,7 @@ def save_hash(file: JsonFile, session_id: str) -> None:
 
 
 def load_hash(file: JsonFile, session_id: str) -> int | None:
-    """Return the hash of the state that was saved at the session's last block, or None."""
+    """Return the saved hash of the state at the session's last block, or None."""
     try:
         return int(read_file(hash_file(file, session_id)), 16)
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Claude Code (2.1.329). Its names are the ones that tailhook uses itself."""
+"""Claude Code (2.1.329). tailhook uses its names."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ RECORD_TYPES = (  # the most frequent first
     *("file-history-delta", "summary", "agent-name", "human", "tool_use", "tool_result"),
 )
 TOKENS_ELSEWHERE = (*RECORD_TYPES[1:], "result", "stream_event")
-# A compaction that the host starts itself happens during a turn, so only a person's own is registered.
+# The host's own compactions happen during a turn, so only a person's is registered.
 HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CLAUDE_CONFIG_DIR",
     "folder": ".claude",
@@ -61,9 +61,9 @@ HOOKS_FILE: "HooksFileFields" = {
     "managed_switches": {
         "disableAllHooks": (),
         "allowManagedHooksOnly": ("managed",),
-        "strictPluginOnlyCustomization": ("managed", "plugin"),  # true, or a list that has "hooks"
+        "strictPluginOnlyCustomization": ("managed", "plugin"),  # true, or a list with "hooks"
     },
-    # The settings that people and other tools write, and what the host checks (tests/endtoend/test_claude_settings.py).
+    # The settings of people and other tools, and the host's checks (tests/endtoend/test_claude_settings.py).
     "setting_types": {
         "permissions": "an object",
         "permissions.allow": "a list",

@@ -1,4 +1,4 @@
-"""Codex CLI (0.169.0). It has Claude Code's names, and accepts no field in an answer that it does not know."""
+"""Codex CLI (0.169.0). It has Claude Code's names, and rejects answers with unknown fields."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +16,9 @@ WRITES_LATE = False
 LISTS_ANSWERS = False
 RECORD_MARK = b"assistant"
 OTHER_MARKS = b'"user"', b'_call"'
-# What Codex itself does not take for a person's message, and so writes no `user_message` event for (codex-rs/core/src/
-# context/contextual_user_message.rs, 0.169.0; the warnings are those of older versions). The events would show the
-# same, but stand behind their message, and a rollout in the paginated history mode has none.
+# Beginnings of texts that Codex does not treat as a person's message: it writes no `user_message` event for them
+# (codex-rs/core/src/context/contextual_user_message.rs, 0.169.0; the warnings are of older versions). The events would
+# show the same, but they follow their message, and a rollout in the paginated history mode has none.
 HOST_WRITTEN = (
     b"<environment_context",
     b"<user_instructions",
@@ -45,7 +45,7 @@ _COUNT_NAMES = (
     *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
     *("output_tokens", "reasoning_output_tokens", "total_tokens"),
 )
-_MAX_UNPAIRED = 8  # token_usage_records that still wait for their token_count: Codex writes it next
+_MAX_UNPAIRED = 8  # token_usage_records still without their token_count: Codex writes it next
 TOKEN_TYPES = ("event_msg", "token_usage_record")
 THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
 RECORD_TYPES = (
@@ -61,7 +61,7 @@ SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("sessions", "archived_sessions")  # `codex archive` moves them
 FORMER_FOLDERS: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "CODEX_SESSION_ID"
-SESSION_VARIABLE = ""  # whether CODEX_SESSION_ID is what the hooks' payloads have as session_id is not known
+SESSION_VARIABLE = ""  # it is unknown whether CODEX_SESSION_ID is the session_id of the hooks' payloads
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
@@ -85,7 +85,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
         "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
-        "SessionEnd": {"timeout": 3},  # Codex shortens more than that, with a warning
+        "SessionEnd": {"timeout": 3},  # Codex shortens a longer text, with a warning
     },
     "toml_file": "config.toml",
     "toml_requirements": "/etc/codex/requirements.toml",
@@ -145,7 +145,7 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
 
 
 def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
-    """Read a session_meta, which begins a rollout file, a turn_context, which begins each turn, or a count of tokens.
+    """Read a session_meta (begins a rollout file), a turn_context (begins a turn), or a count of tokens.
 
     A fork or a sub-agent may repeat its parent's lines, in some versions the parent's session_meta too.
     """
@@ -161,7 +161,7 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
     if kind == "token_usage_record":
         return _note_response(facts, known)
     if kind == "compacted":
-        # A reviewer may begin with the checkpoint of another one, and the token_count of that one's last response.
+        # A reviewer may begin with another one's checkpoint, and with the token_count of the other's last response.
         latest = facts.get("latest_token_usage_record")
         if not isinstance(latest, dict) or latest.get("thread_id") in (None, known.get("thread")):
             return {}
@@ -171,7 +171,7 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 
 
 def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
-    """Return what a session_meta sets. One that is not the first is that of a thread from which lines are repeated."""
+    """Return the values that a session_meta sets. A later session_meta belongs to a thread with repeated lines."""
     source = facts.get("source")
     is_sub_agent = "yes" if isinstance(source, dict) and source.get("subagent") else ""
     for name in ("subagent", "thread_spawn"):
@@ -201,7 +201,7 @@ def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 
 
 def _note_response(item: "Mapping[str, Any]", known: "Mapping[str, Any]") -> "dict[str, Any]":
-    """Return what is known after a token_usage_record: the running totals, and that it has no token_count yet."""
+    """Return the context after a token_usage_record: the running totals, and that it has no token_count yet."""
     counts = _usage_counts(item.get("usage"))
     if not counts:
         return {}
@@ -211,12 +211,12 @@ def _note_response(item: "Mapping[str, Any]", known: "Mapping[str, Any]") -> "di
 
 
 def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
-    """Return what is known after a token_count: the running totals, and whether it is a response of its own.
+    """Return the context after a token_count: the running totals, and whether it is a response of its own.
 
-    It is one if the totals have changed and it has tokens other than a sum, unless a token_usage_record before it has
-    the same ones. The host writes the last token_count again when it resumes a session or learns of other limits, and
-    one with only a sum, an estimate, after a compaction. A token_usage_record may also have the tokens by which the
-    totals grew, if the token_count has fewer.
+    It is one if the totals have changed and it has tokens other than a sum, unless an earlier token_usage_record has
+    the same tokens. The host repeats the last token_count when it resumes a session or learns of other limits. After a
+    compaction it writes one with only a sum, an estimate. A token_usage_record may also have the growth of the totals,
+    if the token_count has fewer tokens.
     """
     info = info if isinstance(info, dict) else {}
     last, totals = _usage_counts(info.get("last_token_usage")), _usage_counts(info.get("total_token_usage"))
@@ -238,14 +238,14 @@ def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
 
 
 def _usage_counts(used: object) -> "list[str]":
-    """Return the numbers of tokens under _COUNT_NAMES, 0 for what is missing; none if there is no such object."""
+    """Return the numbers of tokens under _COUNT_NAMES, 0 for missing ones; () if there is no such object."""
     from tailhook.hosts.reading import read_count
 
     return [str(read_count(used, name) or 0) for name in _COUNT_NAMES] if isinstance(used, dict) and used else []
 
 
 def _has_counts(used: object) -> bool:
-    """Return whether it is a usage, or what stands for a missing one."""
+    """Return whether it is a usage, or the sign for a missing one."""
     return not used or (isinstance(used, dict) and any(name in used for name in _COUNT_NAMES))
 
 
@@ -259,7 +259,7 @@ def nested_records(
     record: "Mapping[str, Any]",
     context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
 ) -> "list[Mapping[str, Any]]":
-    """Return the token_usage_record that a `compacted` record has: the last one before it, which may be missing."""
+    """Return the token_usage_record in a `compacted` record: the last one before it. It may be missing."""
     item = record.get("payload")
     latest = item.get("latest_token_usage_record") if isinstance(item, dict) else None
     return [{**record, "type": "token_usage_record", "payload": latest}] if isinstance(latest, dict) else []
@@ -268,16 +268,16 @@ def nested_records(
 def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
     """Translate a record of a rollout file. The tokens of a response are a message of the assistant without words.
 
-    They are in a token_usage_record, which versions since about 0.151 write before the token_count. Older versions, and
-    files that these began, have a token_count alone. Whether records have an ordinal does not matter: that depends on
-    the history mode in which the session began (codex-rs/rollout/src/ordinal.rs).
+    They are in a token_usage_record: versions since about 0.151 write it before the token_count. Older versions, and
+    files begun by them, have only a token_count. Records with or without an ordinal do not differ: that depends on the
+    history mode of the session's beginning (codex-rs/rollout/src/ordinal.rs).
     """
     item = record.get("payload")
     item = item if isinstance(item, dict) else {}
     kind = item.get("type")
     said = read_record(record)
     if said is not None and kind == "message":
-        # A person does not type what a sub-agent is asked.
+        # A person does not type a sub-agent's prompt.
         origin = {"origin": {"kind": "agent"}} if context.get("is_sub_agent") and item["role"] == "user" else {}
         message = {"id": item.get("id"), "role": item["role"], "content": said[1]}
         return {"type": item["role"], "message": message, **origin}
@@ -303,7 +303,7 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
 
 
 def _tool_input(item: "Mapping[str, Any]") -> object:
-    """Return a call's arguments, which are a JSON text, its input, which is any text, or a local shell's action."""
+    """Return a call's arguments (a JSON text), its input (any text), or a local shell's action."""
     from tailhook._core import parse_json
 
     if item.get("type") != "function_call":
@@ -315,7 +315,7 @@ def _tool_input(item: "Mapping[str, Any]") -> object:
 
 
 def _tool_output(output: object) -> "dict[str, Any]":
-    """Return the content of a tool's result, and whether the tool failed, which only some outputs show."""
+    """Return the content of a tool's result, and whether the tool failed. Only some outputs show failures."""
     if isinstance(output, dict):
         return {"content": output.get("content"), "is_error": output.get("success") is False}
     if not isinstance(output, str):
@@ -324,7 +324,7 @@ def _tool_output(output: object) -> "dict[str, Any]":
 
 
 def _exit_code(output: str) -> str:
-    """Return what begins with the exit code in the output of a command; "" if it shows none.
+    """Return the rest of a command's output from its exit code on; "" if it shows none.
 
     exec_command writes the line "Process exited with code 1" before the line "Output:". shell and apply_patch write
     "Exit code: 1" and "Wall time: 0.1 seconds" as the first lines, or for some models a JSON text,
@@ -339,12 +339,12 @@ def _exit_code(output: str) -> str:
 
 
 def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any] | None" = None) -> "dict[str, Any]":
-    """Return a message of the assistant with what a response used. Codex counts the cached input as input too.
+    """Return a message of the assistant with a response's tokens. Codex counts the cached input as input, too.
 
-    The thread, the running totals and the turn show which response of which thread it is. A line that a fork or a
-    sub-agent repeats has them too, but for the thread, and the time at which it was repeated.
+    The thread, the running totals and the turn identify the response. A line repeated by a fork or a sub-agent has the
+    same, except for the thread, and the time of the repetition.
 
-    item: of a token_usage_record, which names the thread and keeps all its ids where it is repeated.
+    item: of a token_usage_record: it names the thread, and a repeated one keeps all its ids.
     """
     from tailhook.hosts.reading import new_input, read_count
 
@@ -373,7 +373,7 @@ def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any]
     names = []
     for one in dict.fromkeys((thread, context.get("thread"))):  # a copy is known by both threads, too
         names += [f"={one}", f"={one} {totals}", f"={one} {totals} {turn}"]
-    if item is None and context.get("base") and context.get("is_first"):  # it may be the last one of the base again
+    if item is None and context.get("base") and context.get("is_first"):  # it may repeat the last one of the base
         names, parents, turn = [f"={thread}", f"~{thread} {totals}"], [context["base"], *parents, str(thread)], ""
     copies = [f"{parent} {totals} {turn}" if turn else f"{parent} {totals}" for parent in parents]
     return {"type": "assistant", "message": message, "usageId": own, "usageCopies": "\n".join(names + copies)}

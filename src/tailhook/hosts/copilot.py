@@ -16,7 +16,7 @@ FIELDS = {
     "toolName": "tool_name",
     "toolArgs": "tool_input",
     "agentName": "agent_id",
-    "agent_name": "agent_id",  # for hooks that are registered under names in PascalCase
+    "agent_name": "agent_id",  # for hooks registered under names in PascalCase
 }
 READS_EXIT_2 = False
 WRITES_LATE = True
@@ -51,7 +51,7 @@ SESSION_VARIABLE = ""
 BLOCK_CAP = 8  # with tool use or without
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = "blocks in a row"
-# Not permissionRequest: Copilot sends it before every tool, also if no person is asked.
+# Not permissionRequest: Copilot sends it before every tool, even without asking a person.
 HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "COPILOT_HOME",
     "folder": ".copilot",
@@ -90,7 +90,7 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return a block without the message for the person; there is no word for anything else."""
+    """Return a block without the message for the person. Copilot cannot express anything else."""
     return {"decision": "block", "reason": fields["reason"]} if "decision" in fields else {}
 
 
@@ -113,10 +113,10 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
 
 
 def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
-    """Read session.start, session.resume, session.context_changed or session.model_change, or what has tokens.
+    """Read session.start, session.resume, session.context_changed, session.model_change, or a record with tokens.
 
     A run ends with a session.shutdown, unless it is killed. `_sums` has the sums of the last one by model, `_recorded`
-    those of the session.usage_records since then.
+    the sums of the session.usage_records since then.
     """
     facts, kind = record.get("data"), record.get("type")
     if not isinstance(facts, dict):
@@ -154,26 +154,26 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
 
 
 def _model_counts(used: object) -> "list[int]":
-    """Return the numbers of tokens under _COUNTED, 0 for what is missing."""
+    """Return the numbers of tokens under _COUNTED, 0 for missing ones."""
     from tailhook.hosts.reading import read_count
 
     return [read_count(used, name) or 0 for name in _COUNTED] if isinstance(used, dict) else [*_NO_TOKENS]
 
 
 def _without(counts: "list[int]", others: "list[list[int]]") -> "list[int]":
-    """Return numbers without those that are in others already."""
+    """Return numbers minus the ones already counted in others."""
     return [max(0, count - sum(known)) for count, *known in zip(counts, *others, strict=True)]
 
 
 def _run_of(context: "Mapping[str, Any]") -> str:
-    """Return by what the run of a record is known: the event that began it, or else the session."""
+    """Return the id of a record's run: of its first event, otherwise of the session."""
     return f"{context.get('run') or context.get('sessionId')}"
 
 
 def nested_records(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "list[Mapping[str, Any]]":
-    """Return what a session.shutdown has of the run's tokens, as a session.usage_record for each model.
+    """Return the run's tokens in a session.shutdown, as a session.usage_record for each model.
 
-    `modelMetrics` has the sums, of which earlier runs and session.usage_records may have a part, or all.
+    `modelMetrics` has the sums. Earlier runs and session.usage_records may have a part of them, or all.
     """
     if record.get("type") != "session.shutdown":
         return []
@@ -189,8 +189,8 @@ def nested_records(record: "Mapping[str, Any]", context: "Mapping[str, Any]") ->
 def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") -> "dict[str, Any]":
     """Translate a record of an events file. The tokens of a response are a message of the assistant without words.
 
-    Versions before session.usage_record give the output of each message, and the sums of a run at its end. The output
-    of a message counts only if the run has neither.
+    Versions before session.usage_record write the output of each message, and the sums of a run at its end. The output
+    of a message counts only if the run has neither sums nor session.usage_records.
     """
     kind, event = record.get("type"), record.get("data")
     event = event if isinstance(event, dict) else {}
@@ -236,7 +236,7 @@ def _usage_message(
 ) -> "dict[str, Any]":
     """Return a message of the assistant with the tokens of a session.usage_record.
 
-    `accounting` names the session that it is from and its number there, also in a copy of the session.
+    `accounting` has its original session and its number there, even in a copy of the session.
     """
     from tailhook.hosts.reading import new_input, read_count
 

@@ -1,4 +1,4 @@
-"""Cursor, as its documentation of hooks describes it (autumn 2026). A block is a message that follows up."""
+"""Cursor, by its documentation of hooks (autumn 2026). A block is a follow-up message."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Add the folder, and whether the agent was sent on before; make the end of a turn by a person a failure.
+    """Add the folder, and whether the turn was blocked before; make the end of a turn by a person a failure.
 
     With the status "aborted" or "error" the agent did not stop by itself.
     """
@@ -99,7 +99,7 @@ def read_context(
     record: "Mapping[str, Any]",  # noqa: ARG001 - others need both
     known: "Mapping[str, Any] | None",  # noqa: ARG001
 ) -> "dict[str, Any]":
-    """Return nothing: Cursor's records hold messages and nothing else."""
+    """Return nothing: Cursor's records hold only messages."""
     return {}
 
 
@@ -107,7 +107,7 @@ def nested_records(
     record: "Mapping[str, Any]",  # noqa: ARG001 - Codex needs it
     context: "Mapping[str, Any]",  # noqa: ARG001
 ) -> "list[Mapping[str, Any]]":
-    """Return none: a record holds no others."""
+    """Return an empty list: a record holds no others."""
     return []
 
 
@@ -115,5 +115,5 @@ def translate_record(
     record: "Mapping[str, Any]",
     context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
 ) -> "dict[str, Any]":
-    """Add the type, which is the role; the message is as Claude Code has it."""
+    """Add the type: the role. The message has Claude Code's form."""
     return {"type": record.get("role"), "message": record.get("message")}

@@ -19,7 +19,7 @@ EVENTS = {
 FIELDS = {"prompt_response": "last_assistant_message"}
 READS_EXIT_2 = True
 WRITES_LATE = False
-LISTS_ANSWERS = True  # all answers to one prompt, blocked ones included; its transcript, never late, has each by itself
+LISTS_ANSWERS = True  # all answers to one prompt, even blocked ones; the transcript has each by itself, and in time
 RECORD_MARK = b"gemini"
 OTHER_MARKS = (b'"user"',)
 HOST_WRITTEN = (b"<session_context",)
@@ -70,7 +70,7 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Give the notification of a question about a tool the name that it has in Claude Code."""
+    """Give the notification about a tool's permission its name in Claude Code."""
     if payload.get("notification_type") == "ToolPermission":
         payload["notification_type"] = "permission_prompt"
 
@@ -111,9 +111,9 @@ def nested_records(
     record: "Mapping[str, Any]",
     context: "Mapping[str, Any]",  # noqa: ARG001 - other hosts need it
 ) -> "list[Mapping[str, Any]]":
-    """Return the messages of {"$set": {"messages": [MESSAGE, ...]}}: the whole conversation, as it is from there on.
+    """Return the messages of {"$set": {"messages": [MESSAGE, ...]}}: they replace the whole conversation.
 
-    Gemini itself knows messages by their ids, and ignores one without an id.
+    Gemini itself identifies messages by their ids, and ignores a message without an id.
     """
     changed = record.get("$set")
     messages = changed.get("messages") if isinstance(changed, dict) else None

@@ -1,11 +1,11 @@
-"""What the module of a host offers. For type checkers only: a hook never imports this module."""
+"""The interface of a host's module. For type checkers only: a hook never imports this module."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypedDict
 
 
 class RequiredHooksFileFields(TypedDict):
-    """The fields of `tailhook.install.hooks_file.HooksFile`, which describes them, that have no default."""
+    """The fields of `tailhook.install.hooks_file.HooksFile` without a default. That class describes them."""
 
     paths: Mapping[str, str]
     folder: str
@@ -54,28 +54,28 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
 
 
 # A record of another host's transcript: whether it is the agent's message, its content (a text, or a list of blocks;
-# any other value holds no text), and the names of the tools that it uses, as the host writes them.
+# any other value holds no text), and the host's names of its tools.
 HostMessage = tuple[bool, object, list[Any]]
 
 
 class Host(Protocol):
     """The module `tailhook.hosts.<name>` of an agent host.
 
-    NAME: as `--host` has it.
+    NAME: for `--host`.
     TITLE: its name for people.
     SHELL_VARIABLE: an environment variable that the host sets in its shells, "" if there is none.
-    SESSION_VARIABLE: the one of its shells' variables with the session's id, "" if there is none.
+    SESSION_VARIABLE: its shells' variable with the session's id, "" if there is none.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
-    BLOCK_CAP_COUNTS: what is counted, for people; "" if nothing is.
-    HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that have no default or another value.
-    TRANSCRIPT_FOLDERS: where transcripts are, below the host's folder (`folder` of HOOKS_FILE); () if it is not known.
-    FORMER_FOLDERS: what the host's folder was in older versions, below the person's home folder.
-    RECORD_TYPES: of the records that tailhook knows, translated ones by Claude Code's types. A scan counts all others.
+    BLOCK_CAP_COUNTS: the counted thing, for people; "" without a limit.
+    HOOKS_FILE: the fields of `tailhook.install.hooks_file.HooksFile` that differ from their defaults or have none.
+    TRANSCRIPT_FOLDERS: of transcripts, below the host's folder (`folder` of HOOKS_FILE); () if unknown.
+    FORMER_FOLDERS: the host's folder in older versions, below the person's home folder.
+    RECORD_TYPES: the known types of records; of translated records, Claude Code's types. A scan counts all others.
     TOKENS_ELSEWHERE: types and subtypes of records whose tokens count in other records, or belong to no response: the
         size of a context, a limit, what a tool gave. Tokens in records of other kinds without a response are reported.
-    SUB_AGENT_FILES: patterns of `glob` that find the transcripts of sub-agents. They begin at the folder that holds the
-        session's transcript; {session} stands for its name. Without it a pattern may match other sessions' files.
+    SUB_AGENT_FILES: patterns of `glob` for the transcripts of sub-agents, from the folder of the session's transcript.
+        {session} stands for its name. Without it a pattern may match other sessions' files.
     """
 
     NAME: str
@@ -98,21 +98,21 @@ class Host(Protocol):
 
 
 class TranslatedHost(Host, Protocol):
-    """The module of a host that has other names, answers or records than Claude Code.
+    """The module of a host with other names, answers or records than Claude Code.
 
     EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
     FIELDS: Claude Code's names of payload fields by the host's.
     READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
     WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
-    LISTS_ANSWERS: whether the payload's last message is all answers to one prompt, one after another.
-    RECORD_MARK: what a line of the transcript contains if it has words of the agent.
-    OTHER_MARKS: what a line may contain if it is another part of a message: a person's words, or a tool's use.
-    HOST_WRITTEN: how a message begins that the host wrote in the person's name, in lower case: versions differ in it.
-    CONTEXT_MARKS: one of them is in a line in which `read_context` may find something; empty if only the first has it.
-    RESTATES_MESSAGES: whether a message's record may be followed by another one that has all of the message again.
-    NESTED_MARK: what a line contains if `nested_records` may find something in its record; empty if it never does.
-    TOKEN_TYPES: the types of records that hold the tokens of a response and nothing else.
-    THINKING_TYPES: what `translate_record` gives as the subtype of records that hold what the agent thought.
+    LISTS_ANSWERS: whether the payload's last message consists of all answers to one prompt, one after another.
+    RECORD_MARK: a text in each line of the transcript with words of the agent.
+    OTHER_MARKS: texts in lines with another part of a message: a person's words, or a tool's use.
+    HOST_WRITTEN: beginnings of the host's texts in the person's name, in lower case: versions differ in case.
+    CONTEXT_MARKS: texts; each line for `read_context` contains one of them. Empty if only the first line is read.
+    RESTATES_MESSAGES: whether a later record may repeat all of a message.
+    NESTED_MARK: a text in each line with nested records; empty if there are none.
+    TOKEN_TYPES: the types of records that hold only the tokens of a response.
+    THINKING_TYPES: the subtypes that `translate_record` gives to records of the agent's thinking.
     """
 
     EVENTS: Mapping[str, str]
@@ -130,36 +130,36 @@ class TranslatedHost(Host, Protocol):
     THINKING_TYPES: tuple[str, ...]
 
     def add_fields(self, payload: dict[str, Any]) -> None:
-        """Add what renaming does not give, to a payload whose fields have Claude Code's names."""
+        """Add missing fields to a payload after the renaming of its fields."""
         ...
 
     def begins_transcript(self, record: Mapping[str, Any]) -> bool:
-        """Return whether a transcript whose first record this is comes from the host."""
+        """Return whether a transcript with this first record comes from the host."""
         ...
 
     def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
-        """Return the message that a record of the transcript holds, or None if it is not a message."""
+        """Return the message in a record of the transcript, or None if it is not a message."""
         ...
 
     def read_context(self, record: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Return what holds for a record and all later ones, under Claude Code's names of a record's members.
+        """Return the values for a record and all later ones, under Claude Code's names of a record's members.
 
-        For the library, as is `translate_record`. "model" stands for the model of the messages.
+        For the library, like `translate_record`. "model" stands for the model of the messages.
 
-        known: what the records before this one said; None for the transcript's first record.
+        known: the values from earlier records; None for the transcript's first record.
         """
         ...
 
     def nested_records(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the records that a record holds, as they would stand in lines of their own, in order.
+        """Return the records nested in a record, in the form of lines of their own, in order.
 
         context: as for `translate_record`.
         """
         ...
 
     def translate_record(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a record as Claude Code would write it. A record of an unknown type keeps its type.
+        """Return a record in Claude Code's form. A record of an unknown type keeps its type.
 
-        context: what the records up to this one said.
+        context: the values from the records up to this one.
         """
         ...

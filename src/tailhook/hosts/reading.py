@@ -1,4 +1,4 @@
-"""Reads the transcripts of other hosts than Claude Code, whose records the core does not know."""
+"""Reads the transcripts of other hosts than Claude Code: the core does not know their records."""
 
 import posix
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
     from tailhook.hosts.protocols import TranslatedHost
 
-MAX_FIRST_RECORD_BYTES = 1 << 20  # that are read to recognize a host
-MAX_START_BYTES = 64  # of a message, in which is seen that the host wrote it
+MAX_FIRST_RECORD_BYTES = 1 << 20  # read to recognize a host
+MAX_START_BYTES = 64  # of a message, to see whether the host wrote it
 
 
 def recognize_host(fd: int) -> "TranslatedHost | None":
-    """Return the host that wrote an open transcript, by its first record; None for Claude Code and unknown hosts.
+    """Return the host of an open transcript, by its first record; None for Claude Code and unknown hosts.
 
     Raises OSError if the file cannot be read.
     """
@@ -25,7 +25,7 @@ def recognize_host(fd: int) -> "TranslatedHost | None":
 
 
 def recognize_record(record: "Mapping[str, Any]") -> "TranslatedHost | None":
-    """Return the host whose transcripts begin with such a record; None for Claude Code and unknown hosts."""
+    """Return the host of a transcript with this first record; None for Claude Code and unknown hosts."""
     for name in NAMES[1:]:
         host = find_translated_host(name)
         if host.begins_transcript(record):
@@ -38,9 +38,8 @@ def reverse_host_messages(
 ) -> "Iterator[tuple[bool, bytes, list[str], float | None]]":
     """Yield the messages of an open transcript, newest first.
 
-    Each is: is it the agent's, its words in UTF-8, the names of the tools that it uses, and its time (Unix seconds,
-    None if it has none). A message that stands there twice is yielded once. Words that the host wrote in a person's
-    name are left out.
+    Each is a tuple: whether it is the agent's, its words in UTF-8, the names of its tools, and its time (Unix seconds,
+    None if it has none). A repeated message is yielded once. The host's texts in a person's name are left out.
 
     start, end: the part of the file to read, in bytes; end: None for the file's end.
     max_record_bytes: of a record; longer ones are skipped.  max_records: how many are read.
@@ -68,7 +67,7 @@ def reverse_host_messages(
 
 
 def is_host_written(words: bytes, starts: "tuple[bytes, ...]") -> bool:
-    """Return whether words in a person's name begin as the host's do.  starts: in lower case.
+    """Return whether words in a person's name begin like the host's texts.  starts: in lower case.
 
     >>> is_host_written(b" <ENVIRONMENT_CONTEXT>", (b"<environment_context",))
     True
@@ -83,7 +82,7 @@ def read_count(counts: "Mapping[str, Any]", name: str) -> "int | None":
 
 
 def new_input(whole: "int | None", cache_read: "int | None" = None, cache_written: "int | None" = None) -> "int | None":
-    """Return the input tokens that are neither read from the cache nor written to it, of hosts that count all as input.
+    """Return the input tokens neither read from the cache nor written to it, for hosts that count all as input.
 
     >>> new_input(100, 70), new_input(None, 70)
     (30, None)
