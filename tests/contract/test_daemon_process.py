@@ -112,8 +112,9 @@ WORKS = [
 ]
 
 
-@pytest.mark.parametrize("error", ["KeyError('odd')", "MemoryError()", "RecursionError()"])
-@pytest.mark.parametrize("part", WORKS)
+@pytest.mark.parametrize(
+    ("part", "error"), zip(WORKS, ["KeyError('odd')", "MemoryError()", "RecursionError()"], strict=True)
+)
 def test_a_failure_that_was_not_foreseen_does_not_end_it(own, part, error):
     """It fails twice; then it is done."""
     code = (

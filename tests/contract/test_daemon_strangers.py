@@ -165,11 +165,14 @@ SENT = {
 }
 
 
-@pytest.mark.parametrize("sent", SENT.values(), ids=SENT)
-def test_a_connection_without_a_token_is_closed(limited, sent):
-    with connect(limited(1024)) as connection:
-        connection.sendall(sent)
-        wait_until_closed(connection)
+def test_a_connection_without_a_token_is_closed(limited):
+    daemon = limited(1024)
+    with contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(connect(daemon)) for _ in SENT]
+        for connection, sent in zip(connections, SENT.values(), strict=True):
+            connection.sendall(sent)
+        for connection in connections:
+            wait_until_closed(connection)
 
 
 def test_a_header_that_comes_byte_by_byte_does_not_prolong_it(limited):

@@ -1,6 +1,6 @@
 """A hook killed at any system call leaves the old state or the new one, no lock, and a store that the next hook uses.
 
-`make faults` kills at every call of every case; the suite takes the commonest cases, and every third call of the last
+`make faults` kills at every call of every case; the suite takes the commonest cases, and every fifth call of the last
 third, in which the store is read and written.
 """
 
@@ -97,7 +97,7 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
     new = scene.state()
     assert new != old
     seen = []
-    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3)
+    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5)
     for number in numbers:
         scene.reset()
         code, _ = scene.run(number)
@@ -129,7 +129,7 @@ def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(
         return code, made, len(events)
 
     _, calls, _ = run(None)
-    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3)
+    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5)
     seen = [run(number)[2] for number in numbers]
     assert seen == sorted(seen), "once there, always there"
     assert set(seen) == {0, 1}
@@ -219,7 +219,7 @@ def test_killed_at_any_system_call_memory_reports_unless_it_is_kept_that_it_did(
     _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), lambda _: False)
     (mark,) = marks.rglob("*.memory")
     whole, seen = {**json.loads(mark.read_bytes()), "blocked": None}, []
-    for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 3):
+    for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5):
         flag.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
         run_until(project.argv, project.env, str(project.folder), str(payload), number.__eq__)

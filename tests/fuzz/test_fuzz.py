@@ -1,4 +1,4 @@
-"""Every fuzz target for a moment: its seeds, and some hundred mutations of them, the same in every run."""
+"""Every fuzz target for a moment: its seeds, and a hundred mutations of them, the same in every run."""
 
 import zlib
 from random import Random
@@ -8,7 +8,7 @@ from fuzz.inputs import mutated, seeds
 from fuzz.targets import TARGETS
 from support.long_runs import IS_LONG
 
-MUTATIONS = 4000 if IS_LONG else 200
+MUTATIONS = 4000 if IS_LONG else 100
 
 
 @pytest.mark.parametrize("name", TARGETS)

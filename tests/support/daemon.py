@@ -35,7 +35,8 @@ class Daemon:
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port. It answers requests when this returns."""
         words = ("plates", "serve", "--port", "0", *flags)
-        takes_out = any(name.startswith("TAILHOOK_") for name in self.env)  # what it removes from its environment
+        # What it removes from its environment, or reads while it is imported.
+        takes_out = any(name.startswith("TAILHOOK_") for name in self.env if name != "TAILHOOK_NO_AUTOSTART")
         if self.is_forked and not (self.before or takes_out or needs_interpreter(words, self.env)):
             self.process = command_server(True).start(words, self.env, Path.cwd(), {})
         else:

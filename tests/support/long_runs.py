@@ -14,6 +14,6 @@ def sample(items, step):
 def examples(number):
     """Return how many examples Hypothesis tries.
 
-    A third of `number` in `make test`, ten times as many as `number` in `make fuzz`, an eighth in `make interpreters`.
+    A sixth of `number` in `make test`, ten times as many as `number` in `make fuzz`, an eighth in `make interpreters`.
     """
-    return 10 * number if IS_LONG else max(1, number // (8 if IS_SHORT else 3))
+    return 10 * number if IS_LONG else max(1, number // (8 if IS_SHORT else 6))

@@ -248,9 +248,8 @@ def test_a_long_pause_is_cut_out_and_a_short_one_is_not():
     assert len(make_axis(filled(*first, BEGIN + 2300), True, 0, 700).stretches) == 1
 
 
-@pytest.mark.parametrize("count", [1, 2, 10, 1000, 100_000])
+@pytest.mark.parametrize(("width", "count"), [(320, 1), (320, 100_000), (600, 2), (600, 10), (780, 1000)])
 @pytest.mark.parametrize("apart", [1, 60, 5000, 200_000])
-@pytest.mark.parametrize("width", [320, 600, 780])
 def test_the_axis_keeps_its_width_and_labels_do_not_overlap(count, apart, width):
     buckets = filled(*(BEGIN + number * apart for number in range(0, count, max(count // 3000, 1))))
     axis = make_axis(buckets, True, 50, width)

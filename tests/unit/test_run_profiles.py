@@ -20,7 +20,7 @@ def pytest_collection_finish(session):
 @pytest.mark.parametrize(
     ("plugins", "variables", "found"),
     [
-        ([], {"CI": "1"}, "33 False None"),
+        ([], {"CI": "1"}, "16 False None"),
         ([], {"TAILHOOK_FUZZ": "1"}, "100 False None"),
         ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "12 False None"),
         (["-p", "few_examples"], {}, "30 True None"),

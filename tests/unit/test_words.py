@@ -6,6 +6,7 @@ pattern in lower case is searched in any case, and in names too: an underscore c
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -115,7 +116,13 @@ INTERFACES = {
 }
 
 
+@cache
 def sources():
+    """Return the files whose words count, each with its lines."""
+    return [(path, path.read_text(encoding="utf-8").splitlines()) for path in source_files()]
+
+
+def source_files():
     """Yield the files whose words count."""
     found = {path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in ENDINGS}
     for path in sorted({*found, *ROOT.glob("*.md"), *(ROOT / name for name in SINGLE_FILES)}):
@@ -145,8 +152,8 @@ def test_a_phrase_that_stops_readers_is_not_used(phrase):
     pattern = re.compile(phrase, re.IGNORECASE if in_names_too else 0)
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:90]}"
-        for path in sources()
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for path, lines in sources()
+        for number, line in enumerate(lines, 1)
         if pattern.search(line.replace("_", " ") if in_names_too else line) and not stays(path, line)
     ]
     assert not found, f"write instead: {PLAIN[phrase]}\n" + "\n".join(found)
