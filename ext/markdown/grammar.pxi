@@ -263,9 +263,9 @@ cdef inline bint md_is_attribute_byte(char c) noexcept nogil:
 cdef size_t md_value_end(MdProse* prose, size_t p) noexcept nogil:
     """Return the position after an attribute's value, or 0.
 
-    If a tag fails, each < inside its quoted values is tried as a tag. To keep this linear, the quotation marks that a
-    try reached are noted in prose.dead: a try that reaches one again fails, as the last one did. Outside quoted values
-    there is no <, so two tries share nothing else.
+    If a tag fails, each < inside its quoted values is tried as a tag. To keep this linear, the quotation marks reached
+    by a try are noted in prose.dead: a try that reaches one again fails, like the last one. Outside quoted values there
+    is no <, so two tries share nothing else.
     """
     cdef const char* closing
     cdef uint64_t bit

@@ -1,12 +1,12 @@
-# Finished batches, on their way from the thread that scans to the thread that takes them.
+# Finished batches, on their way from the scanning thread to the thread that takes them.
 #
 # Gives: ScanBatch, ScanQueue; scan_queue_*, scan_batch_free.
 # Needs: ArrowColumn (arrow/columns.pxi), arrow_columns_free (arrow/export.pxi), array_grow (array.pxi), os_flag_set,
 # os_flag_is_set (os/file.h).
 #
 # Neither thread needs the interpreter's lock while it waits or moves a batch. The locks are those of CPython, because
-# a signal ends the wait for one. A thread that has the interpreter's lock must not wait for `guard`: the thread that
-# has the guard may wait for the interpreter's lock, if it allocates while memory is traced (tracemalloc).
+# a signal ends the wait for one. A thread with the interpreter's lock must not wait for `guard`: the thread with the
+# guard may wait for the interpreter's lock, if it allocates while memory is traced (tracemalloc).
 
 # Finished rows.
 cdef struct ScanBatch:

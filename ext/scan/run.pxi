@@ -14,7 +14,7 @@
 # so threads can share it.
 #
 # With a gate, a line is parsed only if its bytes contain one of the gate's literals: parts of the patterns that JSON
-# does not escape, and the escapes that could hide such parts.
+# does not escape, and the escapes for such parts.
 
 cdef enum:
     SCAN_BLOCK_BYTES = 1 << 18      # stays in a core's cache

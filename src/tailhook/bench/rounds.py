@@ -30,7 +30,7 @@ from tailhook.pool.reference_programs import bare_argv, nothing_program
 
 MIN_WARM = 0.5  # of a warm hook's runs: then the median is the time of an answered run
 MIN_INTERRUPTED = 0.5  # of the rounds, on a busy computer, if the hook's waiting time is unknown
-NEIGHBOURS = 6  # hooks that share the runs of the programs that do nothing
+NEIGHBOURS = 6  # hooks that share a round's runs of bare Python and /bin/true
 
 
 class Project(Protocol):

@@ -145,7 +145,7 @@ def limit(word: str) -> float:
 
 
 def filled(word: str) -> str:
-    """Parse an argument that is not empty, such as a variable that is not set. Raises ArgumentTypeError."""
+    """Parse an argument. It must not be empty, as from an unset variable. Raises ArgumentTypeError."""
     if not word.strip():
         raise argparse.ArgumentTypeError("it is empty")
     return word

@@ -21,8 +21,8 @@ def in_zone(time: datetime, zone: tzinfo | None = None) -> datetime:
 def from_local(time: datetime) -> datetime:
     """Return the time, in UTC, at which this computer's clocks show a time without a zone.
 
-    If clocks skip it, it counts as if they did not: a midnight that is skipped is the moment in which the next day
-    begins. `time.astimezone()` gives an hour before that. If clocks show it twice, it is the first of both.
+    If clocks skip it, it counts as if they did not: a skipped midnight is the moment in which the next day begins.
+    `time.astimezone()` gives an hour before that. If clocks show it twice, it is the first of both.
 
     Raises OverflowError or ValueError if it is not in the years 1 to 9999.
     """

@@ -52,7 +52,7 @@ class PriceList:
     """The prices of models, in US dollars."""
 
     def __init__(self, models: Mapping[str, Any]) -> None:
-        """models: the members of the list, by name. One that has no price, or one that is not a price, is left out."""
+        """models: the members of the list, by name. A model without a price, or with an invalid one, is left out."""
         self.models = {
             name: facts for name, facts in select_priced(models).items() if all(map(is_price, price_values(facts)))
         }

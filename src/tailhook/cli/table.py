@@ -14,7 +14,7 @@ from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.machines import is_visible
 from tailhook.pictures.terminal import count_cells
 
-# The columns that are shown if none are chosen. A terminal that is too narrow for all of them lacks some of OPTIONAL.
+# The columns to show if none are chosen. On a narrow terminal, some of OPTIONAL are left out.
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "matches": ("timestamp", "path", "role", "name", "context"),
     "records": ("timestamp", "path", "type", "role", "model", "text_bytes", "tools"),
@@ -28,7 +28,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
         *("input_tokens", "output_tokens", "errors"),
     ),
 }
-OPTIONAL = (  # in the order in which they are left out
+OPTIONAL = (  # in the order of leaving them out
     *("errors", "cache_creation_tokens", "tool_calls", "is_error", "tools", "text_bytes", "cache_read_tokens"),
     "messages",
 )
@@ -44,8 +44,8 @@ SHORT_HEADS = {  # on a terminal; other columns have their names
     "text_bytes": "bytes",
     "is_error": "error",
 }
-# How wide columns of text are on a terminal that has room, even if the first rows need less: those that follow may need
-# it. Others are as wide as the first rows need.
+# Widths of columns of text on a terminal with room, even if the first rows need less: later rows may need it. Other
+# columns are as wide as the first rows need.
 USUAL_CELLS = {
     **dict.fromkeys(("path", "project", "file", "session_id"), 36),
     **dict.fromkeys(("timestamp", "started", "ended", "start", "end"), len("2026-11-22 09:00:00")),
@@ -54,17 +54,17 @@ USUAL_CELLS = {
     "name": 12,
     "role": 9,
 }
-NUMBER_CELLS = 7  # at least, for numbers that follow: 999,999
-HIGHLIGHT = ("start", "end")  # the columns that are needed to highlight a match in its context
-LONG = ("context", "text", "command", "input")  # columns that get the room that others leave
-ENDS = ("path", "project", "file")  # of which the end is shown if they are too long
+NUMBER_CELLS = 7  # at least, for later numbers: 999,999
+HIGHLIGHT = ("start", "end")  # the columns needed to highlight a match in its context
+LONG = ("context", "text", "command", "input")  # columns that get the remaining room
+ENDS = ("path", "project", "file")  # show the end of these if they are too long
 MAX_CELL = 36  # of other columns with text, unless there is room for more
 MIN_CELL = 12  # of columns with text, if there is little room
-MIN_SESSION_CELL = 8  # the beginning of an id distinguishes it from others
+MIN_SESSION_CELL = 8  # the beginning of an id is enough to distinguish it
 MIN_LONG_CELL = 24
 SHORTEST_LONG_CELL = 12  # before other columns are left out or cut to SHORTEST_CELL
 SHORTEST_CELL = 4
-MIN_SIDE = 8  # characters before a match that stay if its context is cut
+MIN_SIDE = 8  # characters to keep before a match if its context is cut
 COLUMN_COLOURS = {"path": 35, "name": 32, "role": 36, "type": 36, "model": 36}
 MATCH_COLOUR = "1;31"
 HEAD_COLOUR = "1"
@@ -72,7 +72,7 @@ BLANK_RUN = re.compile(r"\s+")
 
 
 class TableLook(NamedTuple):
-    """How a table is drawn.
+    """The look of a table.
 
     width: of the terminal in cells; None: nothing is cut.
     colours: whether ANSI colours are written.
@@ -94,7 +94,7 @@ PLAIN_LOOK = TableLook()
 class TableWriter:
     """Writes batches as a table.
 
-    The terminal and the first rows decide how wide the columns are; without a terminal the first batch does.
+    The terminal and the first rows decide the widths of the columns; without a terminal the first batch does.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class TableWriter:
         context: int | None = None,
         optional: Sequence[str] = (),
     ) -> None:
-        """shown: the columns; a batch may have more of them.
+        """shown: the columns; a batch may have more.
 
-        context: how many characters of contexts are before a match, if there are so many; None: nothing is highlighted.
-        optional: columns that may be left out if the terminal is too narrow, the first one first.
+        context: the number of characters before a match in a context, at most; None: nothing is highlighted.
+        optional: columns to leave out on a narrow terminal, the first one first.
         """
         self.shown = list(shown)
         self.look = look
@@ -129,11 +129,11 @@ class TableWriter:
             yield " ".join(self.cell(name, row) for name in self.shown).rstrip()
 
     def head(self, name: str) -> str:
-        """Return what stands above a column."""
+        """Return the head of a column."""
         return name if self.look.width is None else SHORT_HEADS.get(name, name)
 
     def decide_widths(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Set how wide each column is, and on a narrow terminal which columns are shown."""
+        """Set the width of each column, and leave out columns on a narrow terminal."""
         for name in self.shown:
             widest = max(count_cells(text_of(row[name])) for row in rows)
             kinds = {type(row[name]) for row in rows}
@@ -148,11 +148,11 @@ class TableWriter:
             self.fit(self.look.width, has_text)
 
     def fit(self, width: int, texts: Sequence[str]) -> None:
-        """Make the columns as wide as the terminal: cut texts, then leave out columns, then cut what is left.
+        """Make the columns as wide as the terminal: cut texts, then leave out columns, then cut the rest.
 
         A part of a long column, such as a match, stays visible as long as there is room for anything.
 
-        width: of the terminal.  texts: the columns that have texts.
+        width: of the terminal.  texts: the columns with texts.
         """
         wanted = dict(self.widths)
         long = [name for name in self.shown if name in LONG]
@@ -176,7 +176,7 @@ class TableWriter:
                 self.narrow(name, least, width)
         for name in long:
             self.widths[name] += max(0, min(MIN_LONG_CELL - self.widths[name], -self.excess_cells(width)))
-        for name in (name for name in short if name in self.shown):  # the room of those that are left out
+        for name in (name for name in short if name in self.shown):  # the room of the left out columns
             self.widths[name] += min(wanted[name] - self.widths[name], max(0, -self.excess_cells(width)))
         growing = long or [name for name in self.shown if name in ENDS]
         room = max(0, -self.excess_cells(width))
@@ -197,7 +197,7 @@ class TableWriter:
             self.widths[name] = min(self.widths[name], max(least, self.widths[name] - excess))
 
     def excess_cells(self, width: int) -> int:
-        """Return how many cells the table is wider than the terminal; negative if it is narrower."""
+        """Return by how many cells the table is wider than the terminal; negative if it is narrower."""
         return sum(self.widths[name] + 1 for name in self.shown) - 1 - width
 
     def cell(self, name: str, row: Mapping[str, Any]) -> str:
@@ -217,7 +217,7 @@ class TableWriter:
         return self.pad(name, text, shown)
 
     def pad(self, name: str, text: str, shown: str) -> str:
-        """Return what is shown of a text with blanks around it."""
+        """Return the shown part of a text, with blanks around it."""
         blanks = " " * (self.widths[name] - count_cells(text))
         return blanks + shown if self.is_right[name] else shown + blanks
 
@@ -267,7 +267,7 @@ def rounded(number: int) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, with runs of blank space as one blank and escapes for what steers a terminal."""
+    """Return a text on one line, with runs of blank space as one blank and control characters as escapes."""
     text = BLANK_RUN.sub(" ", text)
     return text if text.isprintable() else "".join(one if is_visible(one) else ascii(one)[1:-1] for one in text)
 

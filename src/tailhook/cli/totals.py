@@ -21,8 +21,8 @@ class Total:
     """The sums of a group of responses.
 
     cost: in US dollars, of the models whose price is known.
-    unpriced: how many responses are of other models.
-    without_input: how many responses lack the number of their input tokens.
+    unpriced: the number of responses of other models.
+    without_input: the number of responses without a number of input tokens.
     """
 
     __slots__ = ("cost", "responses", "tokens", "unpriced", "without_input")
@@ -34,7 +34,7 @@ class Total:
 
     @property
     def is_unpriced(self) -> bool:
-        """Whether there are responses, and the price of none is known."""
+        """Whether there are responses, all of them without a known price."""
         return 0 < self.responses == self.unpriced
 
     def add(self, responses: int, tokens: Tokens, cost: Decimal | None, without_input: int = 0) -> None:
@@ -49,24 +49,24 @@ class Total:
 
 
 class TimeNames:
-    """The names of the groups of times, which are remembered by the hour.
+    """The names of the groups of times, remembered by the hour.
 
-    A day can begin within an hour of UTC, in zones that differ from it by 30 or 45 minutes: the times of such an hour
-    are looked at one by one.
+    In zones that differ from UTC by 30 or 45 minutes, a day begins within an hour of UTC. The times of such an hour are
+    looked at one by one.
     """
 
     def __init__(self, by: str, zone: tzinfo | None) -> None:
-        """by: one of TIME_KEYS.  zone: in which days begin; None for this computer's."""
+        """by: one of TIME_KEYS. zone: for the beginning of days; None for this computer's."""
         self.key, self.zone = TIME_KEYS[by], zone
         self.hours: dict[str, str | None] = {}  # None: both ends of the hour are in other groups
 
     def names(self, times: Iterable[str | None]) -> list[str | None]:
-        """Return the names of the groups of times.  times: as `name` takes them; None has the name None."""
+        """Return the names of the groups of times. times: as for `name`; None has the name None."""
         hours = self.hours
         return [time and (hours.get(time[:HOUR_CHARS]) or self.name(time)) for time in times]
 
     def name(self, time: str) -> str:
-        """Return the name of a time's group.  time: as ArrowBatch gives it as a text."""
+        """Return the name of a time's group. time: a text from ArrowBatch."""
         hour = time[:HOUR_CHARS]
         if hour not in self.hours:
             first = datetime.fromisoformat(f"{hour}:00:00+00:00")
@@ -80,7 +80,7 @@ class TimeNames:
 
 
 def week_of(time: datetime) -> str:
-    """Return the week of ISO 8601, which begins on Monday.
+    """Return the week of ISO 8601. It begins on Monday.
 
     >>> week_of(datetime(2027, 1, 3))
     '2026-W53'
@@ -110,10 +110,10 @@ def add_up(
 ) -> tuple[dict[str | None, Total], Total, dict[str | None, Total]]:
     """Return the totals of each group, sorted by name, the total of all, and those of models without a price.
 
-    A response that lacks what it is grouped by belongs to the group None.
+    If a response lacks the grouping value, it belongs to the group None.
 
-    batches: with the columns that `total_columns` gives. Without PRICE_COLUMNS, what is written to a cache costs the
-        price for five minutes, and no response was faster or in another region than usual.
+    batches: with the columns of `total_columns`. Without PRICE_COLUMNS, tokens written to a cache cost the price for
+        five minutes, and all responses count as of usual speed and region.
     by: one of USAGE_GROUPINGS (columns.py).
     prices: None if no costs are wanted: they are 0 then, and no model is without a price.
     zone: the time zone in which days begin; None for this computer's.
@@ -135,11 +135,11 @@ def add_up(
 def sums_of(
     batches: Iterable[ArrowBatch], by: str, prices: PriceList | None, zone: tzinfo | None
 ) -> Mapping[SumKey, list[int]]:
-    """Return the sums of responses that share a group and a price, so that only the sums have to be priced.
+    """Return the sums of responses with the same group and price: only the sums have to be priced.
 
-    The keys are the name of the group, the model, and what `PriceList.size_passed` and `PriceList.factor` give. The
-    values are the number of responses, of those that lack their input tokens, of their tokens, and of those that stay
-    in a cache for an hour. The other parameters are those of `add_up`.
+    The keys are the name of the group, the model, and the results of `PriceList.size_passed` and `PriceList.factor`.
+    The values are the number of responses, of responses without input tokens, of tokens, and of tokens that stay in a
+    cache for an hour. The other parameters are those of `add_up`.
     """
     sums: dict[SumKey, list[int]] = {}
     times = TimeNames(by, zone) if by in TIME_KEYS else None
@@ -177,5 +177,5 @@ def sums_of(
 
 
 def name_order(item: tuple[str | None, Total]) -> tuple[bool, str]:
-    """Return what sorts groups: those without a name come last."""
+    """Return a sort key for groups: groups without a name come last."""
     return (item[0] is None, item[0] or "")

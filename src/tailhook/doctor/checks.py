@@ -333,7 +333,7 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
 
 def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
-    advice = "Make that folder writable, or set XDG_STATE_HOME to a folder that is."
+    advice = "Make that folder writable, or set XDG_STATE_HOME to a writable folder."
     times = []
     try:
         was_there = Path(state_folder_path()).parent.exists()

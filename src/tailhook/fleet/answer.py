@@ -1,4 +1,4 @@
-"""From what the ranges of files give to the rows that were asked for."""
+"""Makes the rows of the answer from the results of the ranges of files."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from tailhook.fleet.typed_rows import ToolHalf
 
 BATCH_ROWS = 1 << 16
-JOINED_BATCH_ROWS = 1 << 13  # of rows that are Python objects until then, of up to 1 KB each
+JOINED_BATCH_ROWS = 1 << 13  # of rows as Python objects, of up to 1 KB each
 Read = Callable[[str], Iterator[ArrowBatch]]
 
 
 class Conditions(NamedTuple):
-    """Which rows count: those for which all of these hold.
+    """The conditions of rows: a row counts if all of them hold.
 
     roles, sessions: None for all.
     since, until: aware; `until` itself does not count. A row without a time fails both. None: no limit.
-    project: a folder; those below it count too. If it ends in a separator, all that begin with it count. None: all.
+    project: a folder; folders below it count too. If it ends in a separator, all paths that begin with it count. None:
+    all.
     """
 
     roles: tuple[str, ...] | None = None
@@ -50,7 +51,7 @@ class Conditions(NamedTuple):
         return self.hold_at_any_time(session_id, project) and self.is_in_time(time, time)
 
     def hold_at_any_time(self, session_id: str, project: str | None) -> bool:
-        """Return whether a row of this session and project counts, if its time does."""
+        """Return whether a row of this session and project counts, if its time counts."""
         if self.sessions is not None and session_id not in self.sessions:
             return False
         if self.project is None:
@@ -61,7 +62,7 @@ class Conditions(NamedTuple):
         return project.startswith(self.project if is_prefix else (f"{self.project}/", f"{self.project}\\"))
 
     def is_in_time(self, start: datetime | None, end: datetime | None) -> bool:
-        """Return whether the time from `start` to `end` overlaps the time that counts."""
+        """Return whether the time from `start` to `end` overlaps the question's time."""
         if self.since is not None and (end is None or end < self.since):
             return False
         if self.since is not None and self.until is not None and self.since >= self.until:
@@ -76,7 +77,7 @@ def answer_question(
 
     read: takes a table's name and yields the batches of all files. The batches of one file come in the order of its
         ranges.
-    is_sorted: the files are sorted by path. Then only the tool uses of one file are held in memory.
+    is_sorted: whether the files are sorted by path: then only the tool uses of one file are held in memory.
     """
     if table in ("matches", "records"):
         yield from read(table)
@@ -99,7 +100,7 @@ def values(batches: Iterable[ArrowBatch]) -> Iterator[tuple[Any, ...]]:
 
 
 def count_usage(read: Read, columns: Iterable[str] = ()) -> ResponseCounter:
-    """Return every response of all files, counted once.  columns: of the rows that are wanted."""
+    """Return every response of all files, counted once. columns: of the wanted rows."""
     counter = ResponseCounter(half_columns("usage", columns))
     for batch in read("usage"):
         counter.add(batch)
@@ -114,7 +115,7 @@ def usage_rows(conditions: Conditions, read: Read, columns: Sequence[str]) -> It
 
 
 def tool_halves(batches: Iterable[ArrowBatch]) -> Iterator[ToolHalf]:
-    """Yield the halves of tool uses. Columns that a batch does not have are None."""
+    """Yield the halves of tool uses. Missing columns of a batch are None."""
     for batch in batches:
         columns = dict(zip(batch.names, batch.columns(), strict=True))
         missing = [None] * len(batch)

@@ -28,15 +28,15 @@ try:
 except ImportError as error:
     raise MissingExtraError(f"to_daft needs Daft ({error}). Install it:  pip install 'tailhook[daft]'") from error
 
-# Threads of Daft drop Python objects just after its last answer. A thread that does so while Python ends crashes the
-# program before Python 3.14 (python/cpython#87135), so these threads get time to come to rest first.
+# Threads of Daft drop Python objects just after its last answer. Before Python 3.14, this crashes the program if Python
+# is ending (python/cpython#87135). So these threads get time to come to rest first.
 DAFT_REST_S = 0.1
 if sys.version_info < (3, 14):
     atexit.register(time.sleep, DAFT_REST_S)
 
 
 def collect_daft_missing() -> engines.MissingSources:
-    """Return what collects the sources that Daft's runner cannot read. Starts Ray if Daft is to run on it."""
+    """Return a collector of sources that Daft's runner cannot read. Starts Ray if Daft runs on it."""
     if daft.get_or_infer_runner_type() != "ray":
         return engines.LocalMissing()
     daft.get_or_create_runner()
@@ -51,7 +51,7 @@ def to_daft(question: Question, files: Sequence[SourceFile], missing: engines.Mi
 
 
 def map_daft_buckets(halves: daft.DataFrame, schema: Any, function: Callable[..., Any]) -> daft.DataFrame:
-    """Return what a function makes of each bucket, as `engines.build` asks for it."""
+    """Return the results of a function for each bucket: the `gather` of `engines.build`."""
 
     @daft.func.batch(return_dtype=daft.DataType.from_arrow_type(pyarrow.struct(schema)))
     def of_bucket(tables: daft.Series, packed: daft.Series) -> Any:
@@ -76,9 +76,9 @@ class DaftSource(DataSource):
         return daft.Schema.from_pyarrow_schema(self.reader.schema())
 
     async def get_tasks(self, pushdowns: Pushdowns) -> AsyncIterator[DataSourceTask]:
-        """Yield the tasks, with what Daft's optimizer pushes down. It filters the rows again."""
+        """Yield the tasks, with the conditions from Daft's optimizer. Daft filters the rows again."""
         filters = FilterReader(pushdowns.filters)
-        # Daft asks without the columns that only its filters need.
+        # Daft does not name the columns that only its filters need.
         columns = None if pushdowns.columns is None else {*pushdowns.columns, *filters.columns}
         reader = self.reader.narrowed(columns, filters.comparisons)
         for task in self.tasks:
@@ -102,7 +102,7 @@ class DaftTask(DataSourceTask):
 
 
 class FilterReader(ExpressionVisitor[Any]):
-    """Reads a filter: the columns that it needs, and comparisons that are true for all rows that it keeps.
+    """Reads a filter: its columns, and comparisons that are true for all kept rows.
 
     A visit returns a list of comparisons, a column, a value, or None for anything else.
     """

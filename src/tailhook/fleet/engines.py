@@ -1,9 +1,9 @@
-"""What Daft and Ray Data share: the rows of a task, and the halves of rows, which are gathered by key and joined.
+"""Common parts of Daft and Ray Data: the rows of a task, and the halves of rows, gathered by key and joined.
 
-An engine's own group-by cannot count a response once: which of its records counts depends on two of them (the first one
-and the one with the most output tokens), and whether two request ids are one response depends on a third. So each task
-sorts its halves into buckets by key, the engine gathers the buckets with its group-by, and each bucket is joined by the
-function that the local engine uses.
+An engine's own group-by cannot count a response once: two records decide which one counts (the first one and the one
+with the most output tokens), and a third one may decide whether two request ids are one response. So each task sorts
+its halves into buckets by key, the engine gathers the buckets with its group-by, and the local engine's function joins
+each bucket.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 pyarrow = import_pyarrow()
 BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
 MAX_JOIN_BUCKETS = 4096
-BY_SESSION = "usage by session"  # the name of halves that are responses, counted once, in buckets by session
-# The columns of which the first one with a value is the key of a half: see `half_keys`.
+BY_SESSION = "usage by session"  # the name of the halves for responses, counted once, in buckets by session
+# The key of a half is the first of these columns with a value: see `half_keys`.
 HALF_KEYS: Mapping[str, Sequence[str]] = {
     "usage": ("message_id", "request_id", "uuid", "path"),
     "tools": ("tool_use_id", "path"),
@@ -43,12 +43,12 @@ HALF_KEYS: Mapping[str, Sequence[str]] = {
 # A row for each bucket of a task, with its halves in Arrow's IPC format.
 PACKED_SCHEMA = pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
 ENGINE_LOG = logging.getLogger("tailhook")
-OnError = Literal["raise", "report"]  # what a query does if a source cannot be read
+OnError = Literal["raise", "report"]  # the effect of an unreadable source on a query
 EngineFrame = TypeVar("EngineFrame")
 
 
 class Comparison(NamedTuple):
-    """A condition on the rows that an engine keeps: a column, "in", ">=", ">", "<" or "<=", and values."""
+    """A condition of an engine on rows: a column, "in", ">=", ">", "<" or "<=", and values."""
 
     column: str
     operator: str
@@ -56,12 +56,12 @@ class Comparison(NamedTuple):
 
 
 class TaskReader(NamedTuple):
-    """Reads the tasks of a question. It can be pickled, and a worker that reads with it compiles nothing.
+    """Reads the tasks of a question. It can be pickled, and its worker compiles nothing.
 
-    program: of the rows or halves that are read.
-    buckets: into which halves are sorted.
-    halves: the table whose packed halves are read; None for the rows of the question.
-    missing: gets the sources that cannot be read; None if such a source ends the query.
+    program: of the rows or halves to read.
+    buckets: for the sorted halves.
+    halves: the table of the packed halves to read; None for the rows of the question.
+    missing: gets the unreadable sources; None if such a source ends the query.
     """
 
     question: Question
@@ -80,7 +80,7 @@ class TaskReader(NamedTuple):
         return PACKED_SCHEMA if self.halves else row_schema(self.question.table, self.question.columns)
 
     def tables(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
-        """Yield what a task gives as tables of pyarrow, at least one.  limit: how many rows are enough."""
+        """Yield the rows or halves of a task as tables of pyarrow, at least one. limit: how many rows are enough."""
         yield self.schema().empty_table()
         found = self.rows(task, None if self.halves else limit)
         if self.halves:
@@ -89,18 +89,18 @@ class TaskReader(NamedTuple):
             yield from found
 
     def narrowed(self, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> TaskReader:
-        """Return a reader of the columns and at least the rows that an engine needs; halves are needed as they are."""
+        """Return a reader of an engine's columns and at least its rows; a reader of halves stays as it is."""
         return self if self.halves else make_reader(narrow(self.question, columns, wanted), missing=self.missing)
 
     def with_columns(self, columns: Iterable[str]) -> TaskReader:
-        """Return a reader of the rows with these columns, in this order; with the first one for none."""
+        """Return a reader of the rows with these columns, in this order; without columns, with the first one."""
         question = self.question._replace(columns=tuple(columns) or self.question.columns[:1])
         return make_reader(question, missing=self.missing)
 
     def rows(self, task: Sequence[FileRange], limit: int | None = None) -> Iterator[Any]:
         """Yield the rows or halves of a task as tables of pyarrow.  limit: how many are enough.
 
-        Raises SourceError if a file cannot be read and nothing collects such files.
+        Raises SourceError if a file cannot be read and there is no collector.
         """
         result = scan_task(self.program, list(task))
         note_problems(result.problems, self.missing)
@@ -119,7 +119,7 @@ class MissingSources(Protocol):
         ...
 
     def found(self) -> Sequence[ScanProblem]:
-        """Return all sources that were added. Is called in the process that asked the question."""
+        """Return all added sources. Called in the process of the question."""
         ...
 
 
@@ -137,7 +137,7 @@ class LocalMissing:
         return self.problems
 
     def __reduce__(self) -> tuple[Callable[[int], LocalMissing], tuple[int]]:
-        """Return what finds this object again: an engine may pickle what it runs in its own process."""
+        """Return a function that finds this object again: an engine may pickle objects for its own process."""
         return LOCAL_MISSING.__getitem__, (id(self),)
 
 
@@ -145,7 +145,7 @@ LOCAL_MISSING: WeakValueDictionary[int, LocalMissing] = WeakValueDictionary()
 
 
 class RayMissing:
-    """Collects the sources that tasks on Ray cannot read, in an actor. It ends with the scan that asked."""
+    """Collects the sources that tasks on Ray cannot read, in an actor. It ends with its scan."""
 
     def __init__(self) -> None:
         import ray  # pyright: ignore[reportMissingImports]
@@ -165,7 +165,7 @@ class RayMissing:
 
 
 def note_problems(problems: Sequence[ScanProblem], missing: MissingSources | None) -> None:
-    """Log sources that cannot be read, and collect them. Raises SourceError if nothing collects them."""
+    """Log unreadable sources, and collect them. Raises SourceError if there is no collector."""
     for problem in problems:
         ENGINE_LOG.warning("tailhook: %s: %s", problem.path, problem.reason)
     if not problems:
@@ -181,12 +181,12 @@ def note_problems(problems: Sequence[ScanProblem], missing: MissingSources | Non
 def make_reader(
     question: Question, halves: str | None = None, buckets: int = 1, missing: MissingSources | None = None
 ) -> TaskReader:
-    """Return what reads the tasks of a question, with the finished program.  missing: as in TaskReader."""
+    """Return a reader of the tasks of a question, with the finished program. missing: as in TaskReader."""
     return TaskReader(question, question.programs()[halves or question.table], buckets, halves, missing)
 
 
 def plan_scan(scan: Scan) -> tuple[TaskReader, list[list[FileRange]]]:
-    """Return what an engine needs to read a scan of matches or records: a reader, and the tasks to be read.
+    """Return a reader for an engine, and its tasks, for a scan of matches or records.
 
     Raises ValueError for the other tables, and SourceError if a source cannot be listed. A source that cannot be read
     ends the query with SourceError.
@@ -205,10 +205,10 @@ def build(
     gather: Callable[[EngineFrame, Any, Callable[..., Any]], EngineFrame],
     union: Callable[[EngineFrame, EngineFrame], EngineFrame],
 ) -> EngineFrame:
-    """Return the rows of a question as an engine has them.
+    """Return the rows of a question in an engine's form.
 
     missing: as in TaskReader.
-    read: takes a reader and tasks. Returns a frame of the rows or packed halves that the reader gives for them.
+    read: takes a reader and tasks. Returns a frame of their rows or packed halves.
     gather: takes a frame of packed halves, a schema and a function. Groups the frame by `bucket`, calls
         `function(tables, halves)` with two lists for each group, and returns a frame of all tables that it returned.
         They have the schema.
@@ -248,10 +248,9 @@ def half_keys(table: str, found: Any) -> Iterator[str]:
 def response_key(copies: str, uuid: str | None) -> str:
     """Return the key of a half of another host's response.
 
-    copies: what shows which others belong to it, as the column of that name has it. A single line names the run whose
-        sums have the response. Several lines name responses of other threads, each of which may be a copy of a third
-        one: all such halves have one key.
-    uuid: by which the response is known if there is nothing else.
+    copies: the column of that name. A single line names the run with the response in its sums. Several lines name
+        responses of other threads, and each of these may be a copy of a third one: all such halves have one key.
+    uuid: the response's identity if there is no other.
     """
     if not copies:
         return uuid or ""
@@ -274,7 +273,7 @@ def pack(table: str, halves: Iterable[Any], buckets: int) -> Any:
 
 
 def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:
-    """Return what reads packed halves, as `answer_question` takes it.  tables, halves: columns of packed rows."""
+    """Return a reader of packed halves for `answer_question`. tables, halves: columns of packed rows."""
     found = defaultdict(list)
     for table, data in zip(tables, halves, strict=True):
         found["usage" if table == BY_SESSION else table].append(data)
@@ -303,11 +302,11 @@ def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> 
 
 
 def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> Question:
-    """Return a question with the columns and at least the rows that an engine needs.
+    """Return a question with an engine's columns and at least its rows.
 
     columns: None for all.
-    wanted: comparisons that are all true for every row that the engine keeps. Those that a scan cannot use are ignored,
-        because the engine filters the rows again.
+    wanted: comparisons; all are true for every row that the engine keeps. Unusable ones are ignored, because the engine
+        filters the rows again.
     """
     found = question.conditions
     for column, operator, values in wanted:
@@ -330,7 +329,7 @@ def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[C
 
 
 def end_after(last: datetime, until: datetime | None) -> datetime | None:
-    """Return the end of the times that are before `until` and at or before `last`.  until: None for all times."""
+    """Return the end of the times before `until` and up to `last`. until: None for all times."""
     try:
         end = last + timedelta(microseconds=1)
     except OverflowError:  # the last time of the year 9999
@@ -339,5 +338,5 @@ def end_after(last: datetime, until: datetime | None) -> datetime | None:
 
 
 def common(known: tuple[str, ...] | None, values: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Return the values that both conditions allow; if none, the known ones.  known: None for all."""
+    """Return the values that both conditions allow; the known ones if there are none. known: None for all."""
     return tuple(value for value in values if known is None or value in known) or known

@@ -1,4 +1,4 @@
-"""The question of a folder that keeps rows, and how it differs from the one that is asked now."""
+"""The question of a folder with rows, and how it differs from the current question."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tailhook.fleet.redact import EXAMINED_CHARS
 FORMAT = 2
 QUESTION = "scan.json"
 CODE_FLAGS = {-1: "--anywhere", 0: "--outside-code", 1: "--in-code"}
-SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet, which only the library takes
+SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet; only the library takes one
 MAX_CHARS = 120  # of each side of a difference
 
 
 def read_kept_question(folder: Path) -> Mapping[str, Any] | None:
     """Return the question of a folder with its format, or None if the folder is missing or empty.
 
-    Raises ResumeError if it is not a folder that a scan has written, and OSError.
+    Raises ResumeError if it is not a scan's folder, and OSError.
     """
     path = folder / QUESTION
     try:
@@ -41,9 +41,9 @@ def read_kept_question(folder: Path) -> Mapping[str, Any] | None:
 
 
 def check_same_question(folder: Path, known: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
-    """Raise ResumeError if the question of a folder is another one than the question that is asked now.
+    """Raise ResumeError if the question of a folder differs from the current question.
 
-    known: the question of the folder.  wanted: the one that is asked now. Both have their format.
+    known: the question of the folder. wanted: the current one. Both have their format.
     """
     if known == wanted:
         return
@@ -57,14 +57,14 @@ def check_same_question(folder: Path, known: Mapping[str, Any], wanted: Mapping[
 
 
 def damage_of(path: Path) -> ResumeError:
-    """Return the error for a file of the folder that is not what a scan has written."""
+    """Return the error for a damaged file of the folder."""
     return ResumeError(f"{path} is damaged: remove the folder to begin again")
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return what differs between two questions, in the words of the command: `--role was user and is all now`.
+    """Return the differences between two questions, in the command's words: `--role was user and is all now`.
 
-    there, now: as `Question.described` gives them.
+    there, now: from `Question.described`.
     """
     known, wanted = flags_of(there), flags_of(now)
     if known["--table"] != wanted["--table"]:
@@ -97,12 +97,12 @@ def flags_of(question: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def flag_values(values: list[str] | None) -> list[str]:
-    """Return the values of a flag.  values: as `described_values` gives them."""
+    """Return the values of a flag. values: from `described_values`."""
     return ["none"] if values is None else values or ["all"]
 
 
 def pattern_flags(sets: list[list[Any]]) -> dict[str, list[str]]:
-    """Return the values of the flags of patterns.  sets: as `described_set` gives them."""
+    """Return the values of the flags of patterns. sets: from `described_set`."""
     found: dict[str, list[str]] = {"--pattern": [], "--signals": ["off"], "--categories": ["off"], "PatternSet": []}
     built_in = {"--signals": described_set(SIGNAL_SET), "--categories": described_set(CATEGORY_SET)}
     for one in sets:
@@ -117,12 +117,12 @@ def pattern_flags(sets: list[list[Any]]) -> dict[str, list[str]]:
 
 
 def on_or_off(value: bool) -> str:
-    """Return the words for a flag that was given, or not."""
+    """Return the words for a given flag, or for one that is not given."""
     return "on" if value else "off"
 
 
 def flag_difference(flag: str, there: list[str], now: list[str]) -> str:
-    """Return how the values of a flag differ, without those that are on both sides.
+    """Return how the values of a flag differ, without common values.
 
     >>> flag_difference("--role", ["user"], ["all"])
     '--role was user and is all now'
@@ -141,7 +141,7 @@ def flag_difference(flag: str, there: list[str], now: list[str]) -> str:
 
 
 def cut_both(first: str, second: str) -> tuple[str, str]:
-    """Return two texts, cut if they are long, so that what differs can be seen."""
+    """Return two texts, cut if they are long, but with their difference."""
     pairs = enumerate(zip(first, second, strict=False))
     alike = next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
     if alike < MAX_CHARS // 2:

@@ -1,4 +1,4 @@
-"""Which files a scan reads: what its sources are, in folders and at URLs."""
+"""Lists the files of a scan: its sources, in folders and at URLs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a 
 
 
 def default_folders(problems: list[ScanProblem]) -> list[str]:
-    """Return the transcript folders of the installed hosts that exist, each once. Environment variables may move them.
+    """Return the installed hosts' existing transcript folders, each once. Environment variables may move them.
 
     problems: gets the folders that cannot be reached.
     """
@@ -48,7 +48,7 @@ def default_folders(problems: list[ScanProblem]) -> list[str]:
 
 
 def host_folders(host: Host, problems: list[ScanProblem]) -> list[Path]:
-    """Return the folders of a host's files: the one that its environment variable names, or those below the home.
+    """Return the folders of a host's files: the one in its environment variable, or those below the home.
 
     problems: gets the named one if it cannot be reached.
     """
@@ -69,7 +69,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     """Return the files of all sources, each once, sorted by path.
 
     sources: files, folders (all transcripts below them), globs, and URLs of objects and of prefixes.
-    problems: gets the sources that cannot be read.
+    problems: gets the unreadable sources.
     """
     found = FoundFiles(SourceFile)
     objects: dict[str, SourceFile] = {}
@@ -88,7 +88,7 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
 
 
 def is_read(path: str, sources: Iterable[ScanSource] | None) -> bool:
-    """Return whether a file, by whichever name, is among those that a scan of these sources reads.
+    """Return whether a scan of these sources reads a file, by any of its names.
 
     sources: None for the transcripts of all installed hosts.
     """
@@ -112,7 +112,7 @@ def is_utf8(path: str) -> bool:
 
 
 def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None:
-    """Return what the system knows of a file or folder, or None if it cannot be reached.
+    """Return the system's facts about a file or folder, or None if it cannot be reached.
 
     `Path.is_dir` raises, before Python 3.14, if a folder above it has no permission or if the name is too long.
     problems: gets the reason.
@@ -125,7 +125,7 @@ def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None
 
 
 def add_source(source: str, found: FoundFiles[SourceFile], problems: list[ScanProblem]) -> None:
-    """Add the files of a source that is not a URL."""
+    """Add the files of a source other than a URL."""
     if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
         unread: list[ScanProblem] = []
         paths = sorted(matches_of(source, unread))
@@ -147,8 +147,8 @@ def add_source(source: str, found: FoundFiles[SourceFile], problems: list[ScanPr
 def matches_of(pattern: str, problems: list[ScanProblem]) -> set[str]:
     """Return the paths that a glob matches.
 
-    `glob.glob` does not report what it cannot read. Here `**` stands for folders that are not links, or a link to a
-    parent would never end.
+    `glob.glob` does not report unreadable folders. Here `**` stands for folders that are not links: otherwise a link to
+    a parent would never end.
 
     problems: gets the folders that cannot be read.
     """
@@ -161,7 +161,7 @@ def matches_of(pattern: str, problems: list[ScanProblem]) -> set[str]:
 
 
 def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator[str]:
-    """Yield the paths that one part of a glob matches in a folder.  base, and a path: "" for the current folder."""
+    """Yield the paths that one part of a glob matches in a folder. base, and a path: "" for the current folder."""
 
     def note(error: OSError) -> None:
         if not isinstance(error, FileNotFoundError | NotADirectoryError):
@@ -185,14 +185,14 @@ def matches_below(base: str, part: str, problems: list[ScanProblem]) -> Iterator
             os.lstat(path)
         except PermissionError as error:
             note(error)
-        except OSError:  # such as a name that is too long
+        except OSError:  # such as a too long name
             return
         else:
             yield path
 
 
 def add_files_below(folder: str, found: FoundFiles[SourceFile], problems: list[ScanProblem]) -> None:
-    """Add the transcripts in a folder and the folders below it. Links are not followed, as ripgrep does not."""
+    """Add the transcripts in a folder and the folders below it. Links are not followed, as in ripgrep."""
     waiting = [folder]
     while waiting:
         parent = waiting.pop()

@@ -43,21 +43,21 @@ if TYPE_CHECKING:
     from tailhook.transcripts.sources import SeekableFile
 
 MAX_SCANNED_LINE_BYTES = 16 << 20  # as in the core, without its newline
-LINE_BLOCK_BYTES = 1 << 18  # how much of another host's transcript is read at a time
-AHEAD = 2  # so many tasks for each worker may be finished before their rows are asked for
-ENDING_S = 0.1  # how long the caller waits for threads that were stopped
-MAX_WAITING_BATCHES = 2  # so many batches of a task wait to be taken; then its thread waits
+LINE_BLOCK_BYTES = 1 << 18  # read at a time of another host's transcript
+AHEAD = 2  # tasks for each worker that may be finished before their rows are taken
+ENDING_S = 0.1  # for stopped threads, at the caller's end
+MAX_WAITING_BATCHES = 2  # of a task, waiting to be taken; with so many, its thread waits
 SHORTER = "it is shorter than when it was found, so rows of its end are missing"
 
 
 class TaskResult(NamedTuple):
-    """What a task gives.
+    """The result of a task.
 
     batches: of rows; at least one, which may be empty.
-    counts: records, broken_lines and long_lines that were met, bytes and files that were read.
-    problems: files that could not be read.
-    unknown_types: records of types that tailhook does not know, by type and version of the host.
-    marks: those of objects that were read to their end, by path, if they were asked for.
+    counts: records, broken_lines and long_lines; read bytes and files.
+    problems: unreadable files.
+    unknown_types: records of unknown types, by type and version of the host.
+    marks: of objects that were read to their end, by path, if needed.
     """
 
     batches: list[ArrowBatch]
@@ -70,12 +70,12 @@ class TaskResult(NamedTuple):
 def scan_task(
     program: ScanProgram, task: list[FileRange], scan: RangeScan | None = None, with_marks: bool = False
 ) -> TaskResult:
-    """Scan the ranges of a task. A file that cannot be read is a problem, and the others are scanned all the same.
+    """Scan the ranges of a task. An unreadable file is a problem; the others are still scanned.
 
-    A file that is shorter than when it was found is a problem, too; what was read of it gives rows.
+    A file that has become shorter is a problem, too; its read part gives rows.
 
-    scan: of the program. Another thread may take its batches, which the result then lacks, and stop it: then the task
-        ends, and its result is not whole.
+    scan: of the program. Another thread may take its batches: then the result lacks them. It may stop the scan: then
+        the task ends, and its result is not whole.
     with_marks: whether the result has the marks of objects.
     """
     scan = scan or RangeScan(program)
@@ -110,9 +110,9 @@ def scan_task(
 
 
 def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> int:
-    """Scan a range of a file, or all of it if it is compressed, and return how many bytes that has.
+    """Scan a range of a file, or all of it if it is compressed. Return the number of bytes.
 
-    problems: gets what is wrong with a file that can be read all the same.
+    problems: gets the faults of a readable file.
 
     Raises OSError and TailhookError.
     """
@@ -124,7 +124,7 @@ def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> 
             if session is not None:
                 return scan_own_records(scan, part, file.fileno(), session)
     opened = open_source(part.source, part.version)
-    if isinstance(opened.file, UrlFile):  # only its name is that of a compressed one
+    if isinstance(opened.file, UrlFile):  # only its name looks compressed
         opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
     try:
         fd = opened.file.fileno()
@@ -147,13 +147,13 @@ def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> 
 
 
 def scan_own_records(scan: RangeScan, part: FileRange, fd: int, session: str) -> int:
-    """Scan a range of an open file with Claude Code's records, and return how many bytes it has. Raises OSError."""
+    """Scan a range of an open file with Claude Code's records. Return its number of bytes. Raises OSError."""
     scan_range(fd, part.start, part.end, scan.program, path=part.path, session_id=session, host=DEFAULT, into=scan)
     return bytes_read(part, fd)
 
 
 def bytes_read(part: FileRange, fd: int) -> int:
-    """Return how many bytes a range of an open file has, which may be shorter than when it was found."""
+    """Return the number of bytes in a range of an open file. The file may have become shorter."""
     size = os.fstat(fd).st_size
     return max(0, (size if part.end is None else min(size, part.end)) - part.start)
 
@@ -161,7 +161,7 @@ def bytes_read(part: FileRange, fd: int) -> int:
 def scan_object(
     scan: RangeScan, part: FileRange, objects: ObjectReader, number: int, problems: list[ScanProblem]
 ) -> int:
-    """Scan a range of an object and return how many bytes it has. Raises OSError and TailhookError.
+    """Scan a range of an object. Return its number of bytes. Raises OSError and TailhookError.
 
     number: of the part in its task.  problems: as for `scan_file`.
     """
@@ -188,12 +188,12 @@ def scan_object(
 
 
 def feed_translated(scan: RangeScan, records: HostRecords, lines: Iterable[tuple[int, bytes]]) -> None:
-    """Scan lines of another host's transcript as Claude Code would have written them.
+    """Scan lines of another host's transcript, translated into Claude Code's form.
 
-    A scan for matches does not translate a line in which no text can match: what a translation has of a record's text
-    is in its line, too. A scan of usage does not translate a line without tokens.
+    A scan for matches does not translate a line in which no text can match: the text of a translation is in its line,
+    too. A scan of usage does not translate a line without tokens.
 
-    records: `read_changes` must have read what comes before the lines.
+    records: call its `read_changes` up to the lines before.
     """
     gate = scan.line_gate
     for offset, line in lines:
@@ -230,7 +230,7 @@ class BlocksFile(io.RawIOBase):
 
 
 def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that begin in a range, as `lines_of` does."""
+    """Yield the lines of a file that begin in a range, like `lines_of`."""
     file.seek(max(start - 1, 0))
     return lines_of(cast("io.RawIOBase", file), start, end)
 
@@ -238,14 +238,14 @@ def lines_in(file: SeekableFile, start: int, end: int | None) -> Iterator[tuple[
 def lines_of(file: io.RawIOBase, start: int, end: int | None) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that begin in a range, each with its offset and its newline.
 
-    Of a line of more than 16 MiB, only so much that it can be seen to be too long.
+    Of a line of more than 16 MiB, only a part is yielded: enough to see its length.
 
-    file: of which the byte before the range is read next.
+    file: positioned at the byte before the range.
     """
     reader = io.BufferedReader(file, LINE_BLOCK_BYTES)
     try:
         offset = max(start - 1, 0)
-        is_rest = start > 0  # of a line that begins before the range, or is too long
+        is_rest = start > 0  # of a line that begins before the range or is too long
         while (end is None or offset < end) and (line := reader.readline(MAX_SCANNED_LINE_BYTES + 2)):
             if not is_rest:
                 yield offset, line
@@ -256,7 +256,7 @@ def lines_of(file: io.RawIOBase, start: int, end: int | None) -> Iterator[tuple[
 
 
 def find_session(file: SeekableFile) -> str | None:
-    """Return the first session id that a record names whose line begins in the first 1 MiB of a file, or None."""
+    """Return the first session id in the records that begin in the first 1 MiB of a file, or None."""
     for _, line in lines_in(file, 0, HEAD_BYTES):
         is_long = len(line) > MAX_SCANNED_LINE_BYTES + 1
         if not is_long and (b"sessionId" in line or b"\\u" in line):
@@ -267,7 +267,7 @@ def find_session(file: SeekableFile) -> str | None:
 
 
 def find_object_session(part: FileRange, head: bytes) -> str | None:
-    """Return what `find_session` does, of an object. Reads on if a line that counts ends behind its head.
+    """Do the same as `find_session` for an object. Reads on if a counting line ends behind its head.
 
     head: at least its first 1 MiB, or all of it. Raises OSError and TailhookError.
     """
@@ -287,7 +287,7 @@ class ScanStopped(Exception):  # noqa: N818 - nothing went wrong
 class TaskRun:
     """A task that waits for a thread, runs in one, or has ended.
 
-    At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits, too.
+    At most MAX_WAITING_BATCHES of its batches wait to be taken; then its thread waits.
     """
 
     def __init__(self, program: ScanProgram, task: list[FileRange], with_marks: bool = False) -> None:
@@ -297,7 +297,7 @@ class TaskRun:
         self._scan = RangeScan(program, MAX_WAITING_BATCHES)
         self._with_marks = with_marks
         self._has_ended = Event()
-        self._result: TaskResult  # of a task that has ended without an error
+        self._result: TaskResult  # of a task, after its end without an error
         self._error: BaseException | None = None
 
     def run(self) -> None:
@@ -307,7 +307,7 @@ class TaskRun:
             if self._scan.is_stopped:
                 self._error = ScanStopped()  # the result lacks rows
         except BaseException as error:
-            self._error = error  # which the caller gets from `batches`
+            self._error = error  # the caller gets it from `batches`
             self._scan.stop()
         self._has_ended.set()
 
@@ -316,20 +316,20 @@ class TaskRun:
         self._scan.stop()
 
     def batches(self) -> Iterator[ArrowBatch]:
-        """Yield the batches as they are finished, until the task has ended. Raises what ended it."""
+        """Yield the finished batches, until the task has ended. Raises the task's error."""
         while (batch := self._scan.take()) is not None:
             yield batch
         yield from self.result().batches
 
     def result(self) -> TaskResult:
-        """Wait for the end, and return what the task gives but the batches that were taken. Raises what ended it."""
+        """Wait for the end, and return the result without the taken batches. Raises the task's error."""
         self._has_ended.wait()
         if self._error is not None:
             raise self._error
         return self._result
 
     def whole_result(self) -> TaskResult:
-        """Wait for the end, and return all that the task gives, with all batches. Raises what ended it."""
+        """Wait for the end, and return the result with all batches. Raises the task's error."""
         batches = list(self.batches())
         return self.result()._replace(batches=batches)
 
@@ -337,18 +337,18 @@ class TaskRun:
 def run_tasks(
     program: ScanProgram, tasks: Iterable[list[FileRange]], workers: int, *, with_marks: bool = False
 ) -> Generator[TaskRun]:
-    """Yield the tasks in their order while threads run them. AHEAD * workers of them may wait to be asked for.
+    """Yield the tasks in their order while threads run them. Up to AHEAD * workers of them may wait.
 
-    Take the batches of each before the next: its thread may wait for that. Close the generator: tasks that have not
-    begun then do not begin, and those that run end soon. A single worker is a thread, too: the core does not look for
-    signals while it scans, but the thread that waits for it does. A program that ends waits for the threads for at most
-    ENDING_S, so that most of them are gone when the interpreter is.
+    Take the batches of each before the next: its thread may wait for that. Close the generator: then no further task
+    begins, and running ones end soon. A single worker is a thread, too: the core does not handle signals during a scan,
+    but the waiting thread does. At its end, a program waits for the threads for at most ENDING_S, so that most of them
+    are gone before the interpreter.
 
     with_marks: as for `scan_task`.
     """
     begun: SimpleQueue[TaskRun | None] = SimpleQueue()
     threads: list[Thread] = []
-    waiting: deque[TaskRun] = deque()  # the one that was yielded last is the first
+    waiting: deque[TaskRun] = deque()  # the last yielded one is the first
     try:
         for task in tasks:
             waiting.append(TaskRun(program, task, with_marks))

@@ -1,4 +1,4 @@
-"""Files at URLs: which objects a URL stands for, and their bytes, fetched ahead of what scans them."""
+"""Files at URLs: the objects of a URL, and their bytes, fetched ahead of the scan."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
-BLOCK_BYTES = 8 << 20  # a request asks for at most so many bytes
-OVER_BYTES = 1 << 18  # so many are requested at a time after the end of a range, until its last line has ended
-MAX_AHEAD_BYTES = 24 << 20  # at most so many are requested before they are needed, and then one block more
+BLOCK_BYTES = 8 << 20  # of a request
+OVER_BYTES = 1 << 18  # requested at a time after the end of a range, until its last line has ended
+MAX_AHEAD_BYTES = 24 << 20  # requested before they are needed, and then one block more
 MAX_AHEAD = 16  # requests at once
 GLOB_SIGN = re.compile(r"\*\*/|\*|\?")
 GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
@@ -56,7 +56,7 @@ GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
 
 
 def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
-    """Yield the objects that a URL stands for: one object, all transcripts below a prefix, or those of a glob.
+    """Yield the objects of a URL: one object, all transcripts below a prefix, or those of a glob.
 
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
     A web server lists its files if it is one of WebDAV. An address with a query is one object.
@@ -93,7 +93,7 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
 
 
 def glob_pattern(url: str) -> re.Pattern[str]:
-    """Return what a glob matches: `*` and `?` stand for what is between slashes, `**/` for any folders.
+    """Return a glob as a pattern: `*` and `?` stand for letters between slashes, `**/` for any folders.
 
     >>> glob_pattern("s3://b/**/a*.jsonl").fullmatch("s3://b/x/y/a1.jsonl") is not None
     True
@@ -121,7 +121,7 @@ def objects_below(folder: str) -> Iterator[SourceFile]:
     in_bucket = base.partition("://")[0] in BUCKET_SCHEMES
     shown = without_credentials(folder)
     store = open_store(base, shown, None if in_bucket else WEB_LISTING_BUDGET_S)
-    path = None  # of the newest object, behind which a listing goes on that was cut
+    path = None  # of the newest object: a cut listing continues behind it
     tries = attempts()
     while True:
         is_last = next(tries)
@@ -158,7 +158,7 @@ def source_file(url: str, facts: Any) -> SourceFile:
 
 
 class ByteSpan(NamedTuple):
-    """Bytes of an object that one request asks for: `length` of them from `start`.
+    """One request for bytes of an object: `length` of them from `start`.
 
     number: of the part in its task.
     path, url: as in FileRange.
@@ -174,7 +174,7 @@ class ByteSpan(NamedTuple):
 
 
 def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
-    """Yield what is asked for ahead: for each part the file's beginning, then the part from the byte before it.
+    """Yield the requests to make ahead: for each part the file's beginning, then the part from the byte before it.
 
     That byte shows whether a line begins at the part's start. The first block has it beside its own bytes.
     """
@@ -197,7 +197,7 @@ def needs_head(part: FileRange) -> bool:
 class ObjectReader:
     """Fetches the objects of a task, some blocks ahead of the caller. It reads the parts in their order.
 
-    marks: those of the objects that were read to their end, by path, if they were asked for.
+    marks: of the objects that were read to their end, by path, if needed.
     """
 
     def __init__(self, parts: Iterable[FileRange], with_marks: bool = False) -> None:
@@ -246,7 +246,7 @@ class ObjectReader:
     def end_bytes(self, span: ByteSpan, last: bytes) -> bytes:
         """Return the last MARK_BYTES of an object, or all of a smaller one. Raises OSError and TailhookError.
 
-        span: ends where the object does.  last: what was read before that end; what is missing is fetched.
+        span: ends with the object. last: the bytes read before that end; missing ones are fetched.
         """
         size = span.version.size
         start, known = max(0, size - MARK_BYTES), size - len(last)
@@ -255,7 +255,7 @@ class ObjectReader:
         return last[-MARK_BYTES:]
 
     def ask_ahead(self, number: int) -> None:
-        """Begin as many requests as may be under way, and forget those of parts before this one."""
+        """Begin as many requests as may run at once, and forget those of earlier parts."""
         while True:
             while self.waiting and self.waiting[0][0].number < number:
                 self.drop_first()
@@ -271,7 +271,7 @@ class ObjectReader:
                 self.ahead_bytes += span.length
 
     def drop_first(self) -> None:
-        """Forget the first request, which does not begin if it has not begun."""
+        """Forget the first request. If it has not begun, it does not begin."""
         span, data = self.waiting.popleft()
         data.cancel()
         self.ahead_bytes -= span.length

@@ -29,10 +29,10 @@ class OutputError(TailhookError, OSError):
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Yield a binary file that is renamed to `path` when the block ends; after an exception nothing is left of it.
+    """Yield a binary file, and rename it to `path` when the block ends; after an exception nothing is left of it.
 
-    A file that is replaced keeps its permissions and its group; without the group, it has no permissions for one. A
-    new one has those of the umask. If `path` is a link, the file to which it leads is replaced.
+    A replaced file keeps its permissions and its group; without the group, it has no permissions for one. A new one has
+    the umask's. If `path` is a link, its target is replaced.
 
     Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """
@@ -59,10 +59,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def keep_access(fd: int, replaced: Path, old: os.stat_result) -> None:
-    """Give a new file the permissions and the group of the one that it will replace, but no set-user-ID bit.
+    """Give a new file the permissions and the group of the old one, but no set-user-ID bit.
 
     Without the old group, its permissions would be those of another one. With an access control list, they are the
-    most that anyone on that list may do (acl(5)), not those of the group, and the list is not kept.
+    maximum for everyone on the list (acl(5)), not the group's, and the list is not kept.
     """
     mode = old.st_mode & 0o777
     if hasattr(os, "listxattr") and ACL in os.listxattr(replaced):
@@ -76,7 +76,7 @@ def keep_access(fd: int, replaced: Path, old: os.stat_result) -> None:
 
 
 def open_new(path: Path, mode: int) -> BinaryIO:
-    """Make a file and open it for writing. Raises OSError, also if it exists.  mode: without what the umask forbids."""
+    """Make a file and open it for writing. Raises OSError, also if it exists. mode: before the umask."""
     return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
 
 
@@ -94,7 +94,7 @@ def write_jsonl(batches: Iterable[ArrowBatch], columns: Sequence[str], file: Bin
     """Write an object for each row, and flush after each batch. Times are ISO 8601 in UTC with microseconds."""
     names = tuple(columns)
     # One call for many rows is several times as fast as one for each. The mark is never in a value: a quote in a string
-    # is escaped, no value is an object, and what follows the end of a string is not a name.
+    # is escaped, no value is an object, and no name follows the end of a string.
     mark = b"," + orjson.dumps({names[0]: 0})[:-2]
     for batch in batches:
         rows = zip(*batch.columns(times_as_text=True), strict=True)
@@ -118,7 +118,7 @@ def write_csv(batches: Iterable[ArrowBatch], columns: Sequence[str], file: Binar
 
 
 def csv_cells(values: list[Any]) -> list[str]:
-    """Return the cells of a column's values, with quotes around those that need them.
+    """Return the cells of a column's values, with quotes if needed.
 
     >>> csv_cells(["a", None, "b,c"])
     ['a', '', '"b,c"']
@@ -151,7 +151,7 @@ def write_arrow(batches: Iterable[ArrowBatch], schema: ArrowBatch, file: BinaryI
     known: dict[str, dict[str, int]] = {
         field.name: {} for field in arrow_schema if pyarrow.types.is_dictionary(field.type)
     }
-    name = getattr(file, "name", "")  # a stream may have none; that of a file without a name is its descriptor
+    name = getattr(file, "name", "")  # a stream may have none; for a file without a name it is its descriptor
     folder = os.path.dirname(name) or None if isinstance(name, str) else None  # noqa: PTH120
     with output_errors(pyarrow), tempfile.TemporaryFile(dir=folder) as waiting:
         with pyarrow.ipc.new_stream(waiting, indexed) as writer:
@@ -196,16 +196,16 @@ def write_parquet(
 
 @contextmanager
 def output_errors(pyarrow: Any) -> Iterator[None]:
-    """Raise OutputError for what pyarrow cannot write. An OSError, such as that of a full disk, stays as it is."""
+    """Raise OutputError if pyarrow cannot write the rows. An OSError, such as that of a full disk, stays as it is."""
     try:
         yield
     except pyarrow.ArrowException as error:
-        reason = str(error).partition("\n")[0]  # what follows lists columns
+        reason = str(error).partition("\n")[0]  # the rest lists columns
         raise OutputError(f"pyarrow cannot write the rows: {reason}") from error
 
 
 def from_pyarrow(table: str, batch: Any) -> ArrowBatch:
-    """Return a record batch of pyarrow with columns of a table, or of its halves, as one of the core."""
+    """Return columns of a table, or of its halves, from pyarrow's record batch as a batch of the core."""
     is_time = import_pyarrow().types.is_timestamp
     # Datetimes would take a hundred times as long as their microseconds.
     columns = [(column.cast("int64") if is_time(column.type) else column).to_pylist() for column in batch.columns]

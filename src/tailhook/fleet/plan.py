@@ -16,21 +16,21 @@ HEAD_BYTES = 1 << 20  # the line that names a file's session must begin in these
 FIRST_HEAD_BYTES = 1 << 15  # how much of the head is read first
 MARK_BYTES = 1024  # the last bytes of a file; a later run compares their digest
 COMPRESSED = (".gz", ".zst")
-SINCE_SLACK_S = 86_400  # a file that was last modified so long before `since` has no row that counts
-FIRST_TRANSCRIPT = 1_577_836_800  # Unix seconds of 2020-01-01: no host that is known here is older
-ONE_FILE_TABLES = ("matches", "records", "tools")  # whose rows do not depend on other files
+SINCE_SLACK_S = 86_400  # a file last modified so long before `since` has no counting row
+FIRST_TRANSCRIPT = 1_577_836_800  # Unix seconds of 2020-01-01: all known hosts are newer
+ONE_FILE_TABLES = ("matches", "records", "tools")  # tables with rows that do not depend on other files
 OBJECT_TASK_FACTOR = 2  # a task of objects has twice as many bytes, because each request has a delay
 
 
 class SourceFile(NamedTuple):
     """A file to scan.
 
-    path: as it is shown in rows; a URL without credentials for an object.
+    path: for rows; a URL without credentials for an object.
     size: in bytes.
     modified: Unix seconds.
     etag: an object's, "" if it has none. None: it is a file of this computer.
-    start: where the scan begins; what is before it was read by an earlier run.
-    url: by which an object is fetched.
+    start: of the scan; an earlier run has read the bytes before it.
+    url: to fetch an object.
     """
 
     path: str
@@ -42,7 +42,7 @@ class SourceFile(NamedTuple):
 
     @property
     def version(self) -> UrlVersion | None:
-        """The version of an object that was found; None for a file of this computer."""
+        """The found version of an object; None for a file of this computer."""
         return None if self.etag is None else UrlVersion(self.size, self.modified, self.etag)
 
 
@@ -51,9 +51,9 @@ class FileRange(NamedTuple):
 
     end: None for all of a compressed file; its lines are counted in decompressed bytes.
     size: of the file, when it was found.
-    version: of an object, the one that was found. None: it is a file of this computer.
-    first_start: the start of the file's first range. What is before it was read by an earlier run.
-    url: by which an object is fetched.
+    version: the found one of an object. None: it is a file of this computer.
+    first_start: the start of the file's first range. An earlier run has read the bytes before it.
+    url: to fetch an object.
     """
 
     path: str
@@ -66,7 +66,7 @@ class FileRange(NamedTuple):
 
     @property
     def source(self) -> str:
-        """What `open_source` opens it by."""
+        """The argument for `open_source`."""
         return self.url or self.path
 
 
@@ -90,8 +90,7 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
 
     task_bytes: at most so many in a task, or twice as many if its files are objects.
 
-    A compressed file is one range, however large it is. A line that is appended after its file was found is not in any
-    task.
+    A compressed file is one range, at any size. Lines appended after their file was found are not in any task.
     """
     task: list[FileRange] = []
     size = 0
@@ -118,20 +117,20 @@ def make_tasks(files: Sequence[SourceFile], task_bytes: int = TASK_BYTES) -> Ite
 
 
 def files_since(files: Sequence[SourceFile], table: str, since: datetime | None) -> Sequence[SourceFile]:
-    """Return the files that may have rows at `since` or later: all but those that were last modified a day before it.
+    """Return the files that may have rows at `since` or later: not the ones last modified more than a day before it.
 
-    A host appends a record at the record's time, so a file has no record that is later than its last modification. The
-    day is for clocks that differ. A row of matches, records and tools comes from one file and counts by the time of
-    one record in it, so what is in another file never changes it. All files are kept
+    A host appends a record at the record's time, so a file's records are not later than its last modification. The day
+    is for differing clocks. A row of matches, records and tools comes from one file and counts by the time of one
+    record in it, so other files never change it. All files are kept
 
     - for usage: the row of a response has the session, agent and project of the response's first record, and an older
       record without a request id joins others. These may stand in any file, since a resumed session repeats lines;
-    - for sessions: the figures are those of the whole session, of which an older file may have a part.
+    - for sessions: the figures are those of the whole session, and an older file may have a part of it.
 
-    A file that is older than every transcript has a wrong time, such as 1970 or 1980, and is kept. No
-    file is begun in its middle: lines are not in the order of their times in files that were joined or resumed.
+    A file with an impossibly old time, such as 1970 or 1980, is kept. No file is begun in its middle: in joined or
+    resumed files, lines are not in the order of their times.
 
-    table: whose rows are wanted.  since: None for all times.
+    table: of the wanted rows. since: None for all times.
     """
     if since is None or table not in ONE_FILE_TABLES:
         return files
@@ -140,19 +139,19 @@ def files_since(files: Sequence[SourceFile], table: str, since: datetime | None)
 
 
 def is_named_compressed(path: str) -> bool:
-    """Return whether the name of a file or of an object is that of a compressed one."""
+    """Return whether the name of a file or object looks compressed."""
     return (web_address(path) if "://" in path else path).endswith(COMPRESSED)
 
 
 def tail_digest(data: bytes) -> str:
     """Return a digest of the last MARK_BYTES of a file, or of a smaller file.  data: these bytes."""
-    from hashlib import blake2b  # loads slowly, and only a scan that is resumed needs it
+    from hashlib import blake2b  # loads slowly, and only a resumed scan needs it
 
     return blake2b(data, digest_size=8).hexdigest()
 
 
 def name_of(path: str) -> str:
-    """Return the name of a file without its ending: the session of records that name none.
+    """Return the name of a file without its ending: the session of records without one.
 
     >>> name_of("/home/me/.claude/projects/p/0a1b.jsonl.gz")
     '0a1b'

@@ -1,4 +1,4 @@
-"""A question as the core runs it: the tables of the patterns, and the gate that most lines do not pass."""
+"""A question in the core's form: the tables of the patterns, and the gate that most lines do not pass."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tailhook.patterns.automaton import compile_table
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.records import EPOCH
 
-# Pairs of a host and a type or subtype: of records that tailhook knows, and of those whose tokens are not its own.
+# Pairs of a host and a type or subtype: of known records, and of records whose tokens are not their own.
 KNOWN_TYPES = tuple((name, kind) for name in NAMES for kind in find_host(name).RECORD_TYPES)
 KNOWN_TOKENS = tuple((name, kind) for name in NAMES for kind in find_host(name).TOKENS_ELSEWHERE)
-REPLACEMENT = "\ufffd"  # what a lone surrogate becomes: its escape may be any of two thousand
-# How the escapes of printable characters go on behind their backslash. The core looks for four bytes at first: with the
-# backslash these would be `\u00`, with which the escapes of a terminal's control characters begin, too.
+REPLACEMENT = "\ufffd"  # in place of a lone surrogate: its escape may be any of two thousand
+# The escapes of printable characters, without their backslash. The core looks for four bytes at first. With the
+# backslash these would be `\u00`: the escapes of a terminal's control characters begin with that, too.
 ESCAPED_ASCII = tuple(f"u00{digit}" for digit in range(2, 8))
-ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # which are i, i, s and k if case does not count
+ESCAPED_LETTERS = (r"\u0130", r"\u0131", r"\u017f", r"\u212a")  # they are i, i, s and k if case does not count
 
 
-# What a question can ask for by name: the idle machine's signals, each by its text, and the primary keywords of the
-# memory machine's categories, profile "seed".
+# The named searches of a question: the idle machine's signals, each by its text, and the primary keywords of the memory
+# machine's categories, profile "seed".
 SIGNAL_SET = PatternSet({text: [text] for texts in idle.SIGNALS.values() for text in texts}, own_line=True)
 CATEGORY_SET = PatternSet({name: words for name, (words, _) in KEYWORDS.items()}, ignore_case=True, word=True)
 
@@ -54,10 +54,10 @@ def make_program(
     conditions: Conditions,
     options: MatchOptions,
 ) -> ScanProgram:
-    """Return a question as the core runs it. It can be pickled, and needs nothing to be compiled again.
+    """Return a question in the core's form. It can be pickled, with its compiled tables.
 
     columns: of the rows; halves of rows have columns of their own, see `half_columns`.
-    compiled: what to find, for matches. Other tables have none.
+    compiled: the sets to find, for matches. Other tables have none.
     """
     if table in HALVES:
         names, marks = half_columns(table, columns), HALVES[table].marks
@@ -92,7 +92,7 @@ def microseconds(time: datetime | None) -> int | None:
 
 
 def compile_sets(sets: Sequence[PatternSet]) -> CompiledSets:
-    """Return the tables of sets. A set of plain patterns that stands alone has one table, which is the gate, too."""
+    """Return the tables of sets. A single set of plain patterns has one table: it is the gate, too."""
     if not sets:
         return CompiledSets()
     if len(sets) == 1 and sets[0]._compiled is None and is_plain(sets[0]):
@@ -118,7 +118,7 @@ def gate_escapes(sets: Iterable[PatternSet]) -> tuple[str, ...]:
 
 
 def make_gate(sets: Sequence[PatternSet]) -> bytes | None:
-    """Return the table that finds every line which could match, in the bytes of its JSON text; None for all lines."""
+    """Return a table to find all lines that could match, in the bytes of their JSON text; None for all lines."""
     literals = {*gate_escapes(sets)}
     for one in sets:
         for _, text in one._numbered():
@@ -131,7 +131,7 @@ def make_gate(sets: Sequence[PatternSet]) -> bytes | None:
 
 
 def raw_literals(pattern: str, word: bool) -> list[str]:
-    r"""Return literals of which one is in the JSON text of every string with the pattern, unless it escapes ASCII.
+    r"""Return literals: one is in the JSON text of every string with the pattern, unless that escapes ASCII.
 
     word: a blank in the pattern stands for any blank space.
 
@@ -148,7 +148,7 @@ def raw_literals(pattern: str, word: bool) -> list[str]:
 
 
 def plain_parts(pattern: str, word: bool) -> list[str]:
-    r"""Return the parts of a pattern that JSON writes as they are, if it does not escape what it need not escape.
+    r"""Return the parts of a pattern that JSON need not escape.
 
     >>> plain_parts('a/b "c"\n', True)
     ['a', 'b', 'c']
@@ -161,7 +161,7 @@ def plain_parts(pattern: str, word: bool) -> list[str]:
 
 
 def spelled_escapes(letter: str) -> Iterator[str]:
-    r"""Yield how JSON can escape a letter: the digits from a to f in either case.
+    r"""Yield the escapes of a letter in JSON: the digits from a to f in either case.
 
     >>> list(spelled_escapes("\u00e9"))
     ['\\u00e9', '\\u00E9']

@@ -1,4 +1,4 @@
-"""What is asked of transcripts, for any engine. It can be pickled."""
+"""A question about transcripts, for any engine. It can be pickled."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tailhook.patterns.sets import PatternSet
 
 
 class Question(NamedTuple):
-    """What is asked of transcripts, wherever they are.
+    """A question about transcripts in any place.
 
     table: one of TABLE_COLUMNS (columns.py).
     columns: of the rows, in their order.
     sets: of matches: what to find.
     compiled: the sets, compiled.
-    conditions: which rows count.
+    conditions: of the rows.
     options: of matches.
     redact: whether secrets are masked.
     """
@@ -36,7 +36,7 @@ class Question(NamedTuple):
     redact: bool = False
 
     def programs(self) -> dict[str, ScanProgram]:
-        """Return the question as the core runs it: a program for each table of rows or halves that ranges give."""
+        """Return the question in the core's form: a program for each table of rows or halves."""
         return {
             table: programs.make_program(
                 table,
@@ -49,26 +49,26 @@ class Question(NamedTuple):
         }
 
     def read_options(self) -> MatchOptions:
-        """Return the options with the context that must be read for the one that is given."""
+        """Return the options with the context to read in place of the given one."""
         return self.options._replace(context=self.options.context + EXAMINED_CHARS * self.redact)
 
     def read_columns(self) -> tuple[str, ...]:
-        """Return the columns that must be read for the columns of the rows."""
+        """Return the columns to read for the columns of the rows."""
         return needed_columns(self.columns) if self.redact else self.columns
 
     def task_columns(self, table: str) -> tuple[str, ...]:
-        """Return the columns of what tasks give for a table after `masked`: of its rows, or of their halves."""
+        """Return the columns of a table's rows or halves after `masked`."""
         return half_columns(table, self.columns if table == self.table else ()) if table in HALVES else self.columns
 
     def masked(self, table: str, batches: Iterable[ArrowBatch], columns: tuple[str, ...]) -> Iterable[ArrowBatch]:
         """Return batches of a table without secrets, if the question asks for that.
 
-        batches: rows with the columns that were read, or halves.  columns: of the batches that are returned.
+        batches: rows with the read columns, or halves. columns: of the returned batches.
         """
         return redacted(batches, table, columns, self.options.context) if self.redact else batches
 
     def described(self) -> dict[str, Any]:
-        """Return the question as a value for JSON. It differs for two questions that can have different rows."""
+        """Return the question as a value for JSON. It differs if the rows of two questions can differ."""
         since, until = (
             None if time is None else time.astimezone(UTC).isoformat()
             for time in (self.conditions.since, self.conditions.until)
@@ -88,7 +88,7 @@ class Question(NamedTuple):
 
 
 def described_values(values: tuple[str, ...] | None) -> list[str] | None:
-    """Return what is chosen as a value for JSON: an empty list if all are, None if none is."""
+    """Return a choice as a value for JSON: an empty list for all, None for none."""
     return [] if values is None else list(values) or None
 
 

@@ -25,7 +25,7 @@ except ImportError as error:
 
 
 def collect_ray_missing() -> engines.MissingSources:
-    """Return what collects the sources that workers cannot read. Starts Ray as its data sets do."""
+    """Return a collector of the sources that workers cannot read. Starts Ray like its data sets."""
     if not ray.is_initialized():
         ray.init()
     return engines.RayMissing()
@@ -42,7 +42,7 @@ def make_dataset(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]
 
 
 def map_ray_buckets(halves: Dataset, _schema: Any, function: Callable[..., Any]) -> Dataset:
-    """Return what a function makes of each bucket, as `engines.build` asks for it."""
+    """Return the results of a function for each bucket: the `gather` of `engines.build`."""
 
     def of_bucket(packed: Any) -> Any:
         return function(packed["table"].to_pylist(), packed["halves"].to_pylist())
@@ -64,7 +64,7 @@ class RaySource(Datasource):
         return None
 
     def supports_projection_pushdown(self) -> bool:
-        """Return whether columns are handed down. Halves are needed as they are."""
+        """Return whether columns are handed down. Halves need all their columns."""
         return self.reader.halves is None
 
     def apply_projection(self, projection_map: Mapping[str, str] | None) -> RaySource:

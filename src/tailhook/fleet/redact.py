@@ -9,20 +9,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from tailhook._core import ArrowBatch, make_batch
 from tailhook.machines.secrets import MASK, is_authorization, is_secret_name, mask
 
-# A secret may be recognised by the words before it, so what stands around a context is examined, too.
+# A secret may be recognised by the words before it, so the text around a context is examined, too.
 EXAMINED_CHARS = 2048  # before a context
 EXAMINED_AFTER_CHARS = 256
 EDGE = "\x1e"  # marks an edge in a text; it counts as blank space, so it changes no word
-PLACES = ("start", "end")  # the columns that are needed to find a match in its context
+PLACES = ("start", "end")  # the columns needed to find a match in its context
 TEXTS = ("text", "command")
 MASKED = frozenset({"context", "input", *TEXTS})
-# A string, with the colon behind it if it is a member's name; a bracket; a literal; a number; or what is not JSON.
+# A string, with the colon behind it if it is a member's name; a bracket; a literal; a number; or invalid JSON.
 JSON_PIECE = re.compile(
     r"""(?P<string>"[^"\\]*(?:\\.[^"\\]*)*")(?P<colon>\s*:)?|[][{}]|true|false|null|-?\d[-+.\deE]*|[^\s,:]""", re.DOTALL
 )
 OPENING, CLOSING = ("[", "{"), ("]", "}")
 LITERALS = ("true", "false", "null")
-NAMED = ("name", "key")  # members with the name of what the member "value" of the same object holds
+NAMED = ("name", "key")  # members with the name for the member "value" of the same object
 SURROGATE = re.compile("[\ud800-\udfff]")
 DIGITS = "-0123456789"
 
@@ -30,9 +30,9 @@ DIGITS = "-0123456789"
 def redacted(batches: Iterable[ArrowBatch], table: str, columns: Sequence[str], context: int) -> Iterator[ArrowBatch]:
     """Yield the batches with masked texts.
 
-    batches: with the columns that `needed_columns` returns; contexts of EXAMINED_CHARS more characters.
-    columns: of the batches that are returned.
-    context: characters around a match that are shown.
+    batches: with the columns of `needed_columns`; contexts have EXAMINED_CHARS more characters.
+    columns: of the returned batches.
+    context: the number of shown characters around a match.
     """
     if MASKED.isdisjoint(columns):
         yield from batches
@@ -52,14 +52,14 @@ def redacted(batches: Iterable[ArrowBatch], table: str, columns: Sequence[str], 
 
 
 def needed_columns(columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that must be read to redact `columns`."""
+    """Return the columns to read for redacting `columns`."""
     if "context" not in columns:
         return tuple(columns)
     return (*columns, *(name for name in PLACES if name not in columns))
 
 
 def mask_context(text: str, start: int, length: int, context: int) -> str:
-    r"""Return the context of a match without secrets. A word that the edge of the context cuts is left out.
+    r"""Return the context of a match without secrets. A word cut by the edge of the context is left out.
 
     text: the match with up to context + EXAMINED_CHARS characters on both sides.
     start: of the match in its record's text.  length: of the match.
@@ -88,7 +88,7 @@ def mask_context(text: str, start: int, length: int, context: int) -> str:
 
 
 def mask_json(text: str) -> str:
-    r"""Return JSON text without secrets; everything else stays as it is. A text that is not JSON is masked as a whole.
+    r"""Return JSON text without secrets; everything else stays as it is. Invalid JSON is masked as a whole.
 
     Nothing recurses: the core accepts more levels than Python's recursion limit allows.
 
@@ -103,7 +103,7 @@ def mask_json(text: str) -> str:
     is_secret = False  # the next value
     member = ""  # the newest name of a member
     command: dict[int, str] = {}  # the text of the newest member "command", by its index in `parts`
-    words: dict[int, str] = {}  # the texts and numbers that follow each other in a list, likewise
+    words: dict[int, str] = {}  # the texts and numbers in a row in a list, likewise
     for found in JSON_PIECE.finditer(text):
         piece = found[0]
         parts += text[end : found.start()], piece
@@ -149,9 +149,9 @@ def mask_json(text: str) -> str:
 
 
 def mask_words(parts: list[str], words: dict[int, str]) -> None:
-    """Mask the texts of a list that are secrets because of the texts before them, such as an option.
+    """Mask the texts of a list that are secrets because of earlier texts, such as an option.
 
-    parts: of JSON text; those of the secrets are replaced.  words: the texts and numbers by their index in it.
+    parts: of JSON text; the secrets are replaced. words: the texts and numbers by their index in it.
     """
     if len(words) < 2:
         return
@@ -174,7 +174,7 @@ def names_secret(name: str) -> bool:
 
 
 def decode_string(word: str) -> str:
-    """Return the text that a string of JSON text stands for; the string itself if it is not valid."""
+    """Return the decoded text of a string in JSON text; the string itself if it is not valid."""
     try:
         return str(json.loads(word, strict=False))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Joins the halves that ranges give into rows: tool uses with their results, and what a session adds up.
+"""Joins the halves of ranges into rows: tool uses with their results, and the sums of sessions.
 
-The rows do not depend on the order in which tasks end: records are ordered by their place, (time, path, offset).
-`join_tools` needs sorted halves. `ResponseCounter` of the core, which counts responses once, takes any order, too.
+The rows do not depend on the order of the tasks' ends: records are ordered by their place, (time, path, offset).
+`join_tools` needs sorted halves. The core's `ResponseCounter` counts responses once, and also takes any order.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Any, NamedTuple
 from tailhook.fleet.columns import TABLE_COLUMNS, TOKEN_COLUMNS
 from tailhook.fleet.typed_rows import RowOfSessions, SessionColumns, ToolHalf, UsageHalf, columns_of, row_type
 
-NEVER = datetime.min.replace(tzinfo=UTC)  # stands for a missing time, which comes before all others
+NEVER = datetime.min.replace(tzinfo=UTC)  # in place of a missing time: it comes before all others
 NONE = (NEVER, 0, "")
 MAX_INT64 = (1 << 63) - 1  # of a column of whole numbers
 Place = tuple[datetime, str, int]  # of a record: its time, path and offset
-ORIGIN = ("path", "offset", "session_id", "agent_id", "project")  # of each half: whose record it is
+ORIGIN = ("path", "offset", "session_id", "agent_id", "project")  # of each half: the origin of its record
 USAGE_HALF = (
     *(*ORIGIN, "host", "model", "timestamp", "message_id", "request_id", "uuid", "advisor", "copies"),
     *TOKEN_COLUMNS,
 )
 SESSION_LINE = SessionColumns._fields
-# The columns of a row of tools that its halves do not have.
+# The columns of a row of tools that are not in its halves.
 TOOL_MADE: Mapping[str, Callable[[ToolHalf], Any]] = {"duration_ms": lambda use: duration_ms(use.started, use.ended)}
 TOOL_HALF = tuple(
     name for name in dict.fromkeys((*ORIGIN, *TABLE_COLUMNS["tools"], "is_result")) if name not in TOOL_MADE
@@ -36,10 +36,10 @@ make_session_row: Callable[..., RowOfSessions] = row_type(TABLE_COLUMNS["session
 
 
 class HalfTable(NamedTuple):
-    """What ranges give for a table whose rows are joined from halves.
+    """The halves for a table with joined rows.
 
-    columns: that a half can have.
-    always: those that every half has. The others are read only if they are asked for.
+    columns: the possible ones of a half.
+    always: the ones of every half. The others are read only on request.
     marks: texts; every line with a half contains one of them, and for usage every line with tokens. () if any line may
         have one.
     """
@@ -74,7 +74,7 @@ def join_tools(halves: Iterable[ToolHalf]) -> Iterator[ToolHalf]:
     for _, of_file in groupby(halves, key=attrgetter("path")):
         uses: list[ToolHalf] = []
         places: dict[str, int] = {}  # of the uses, by id
-        early: dict[str, ToolHalf] = {}  # results that stand before their use
+        early: dict[str, ToolHalf] = {}  # results before their use
         for half in of_file:
             name = half.tool_use_id
             if not half.is_result:
@@ -97,7 +97,7 @@ def with_result(use: ToolHalf, result: ToolHalf | None) -> ToolHalf:
 
 
 def duration_ms(started: datetime | None, ended: datetime | None) -> int | None:
-    """Return how many whole milliseconds are between two times, rounded down; None if one is missing."""
+    """Return the whole milliseconds between two times, rounded down; None if one is missing."""
     if started is None or ended is None:
         return None
     return (ended - started) // timedelta(milliseconds=1)
@@ -112,7 +112,7 @@ def tool_row(use: ToolHalf, columns: Iterable[str]) -> tuple[Any, ...]:
 
 
 class SessionLines(SessionColumns):
-    """What a session gets from lines that follow each other in a file, in parts."""
+    """The contributions of consecutive lines of a file to a session, in parts."""
 
     __slots__ = ()
 
@@ -141,7 +141,7 @@ NO_LINES = SessionLines._make([] for _ in SESSION_LINE)
 
 
 class QueueStep(NamedTuple):
-    """What a line does to the queue of texts that wait while the agent works.
+    """The effect of a line on the queue of texts that wait while the agent works.
 
     kind: "typed", "command" or "notice" puts a person's text, a slash command or a message of the host into it;
         "dequeue", "remove" and "popAll" take one from it; "given" is the attachment that a text became.
@@ -162,7 +162,7 @@ class WaitingTexts:
         self.persons: deque[QueueStep] = deque()
         self.notices: deque[QueueStep] = deque()
         self.by_text: dict[int, deque[QueueStep]] = defaultdict(deque)
-        self.taken: set[int] = set()  # offsets of those that may still stand in one of the above
+        self.taken: set[int] = set()  # offsets of texts that may still be in one of the above
 
     def put(self, step: QueueStep) -> None:
         """Add a text."""
@@ -171,7 +171,7 @@ class WaitingTexts:
             self.by_text[step.text].append(step)
 
     def take(self, text: int | None) -> QueueStep | None:
-        """Take the oldest one with this text. None stands for any text: a person's go before the host's."""
+        """Take the oldest one with this text. None means any text: a person's come before the host's."""
         for steps in (self.persons, self.notices) if text is None else (self.by_text[text],):
             while steps:
                 step = steps.popleft()
@@ -182,7 +182,7 @@ class WaitingTexts:
 
 
 def queued_prompts(steps: Iterable[QueueStep]) -> Iterator[object]:
-    """Yield by what each prompt is known that stands only in the queue: the agent got it between two steps.
+    """Yield an identity of each prompt that is only in the queue: the agent got it between two steps.
 
     Claude Code writes a `remove` then. A `dequeue` begins a turn, with a record of its own; a `popAll` gives the text
     back to the person. Newer versions write an attachment beside the `remove`.
@@ -204,13 +204,13 @@ def queued_prompts(steps: Iterable[QueueStep]) -> Iterator[object]:
 
 
 class SessionTotals:
-    """What is kept of the lines of one session."""
+    """The collected facts from the lines of one session."""
 
     def __init__(self) -> None:
-        self.first: dict[str, tuple[Place, str]] = {}  # by column: the value of the first record that has one
+        self.first: dict[str, tuple[Place, str]] = {}  # by column: the value of the first record with one
         self.last: dict[str, tuple[Place, str]] = {}
         self.host: tuple[str, str] | None = None  # the least path, and the host of its file
-        self.path: tuple[int, str] | None = None  # how well a file stands for the session, and its path
+        self.path: tuple[int, str] | None = None  # a file's rank for the session, and its path
         self.times: list[datetime] = []  # the least and the greatest
         self.prompts: set[object] = set()
         self.messages: set[object] = set()  # those without a message id
@@ -268,12 +268,12 @@ class SessionTotals:
                     self.queue.append(QueueStep(path, offset, kind, hash(text) if text else None, time))
 
     def count_messages(self) -> int:
-        """Return how many messages there are: those of a message id are one if one of its records has no request id."""
+        """Return the number of messages. If a record of a message id lacks the request id, the id has one message."""
         return len(self.messages) + sum(1 if "" in requests else len(requests) for requests in self.requests.values())
 
 
 def known_by(lines: SessionLines) -> Iterator[object]:
-    """Yield by what each record is known: its uuid, or else its place."""
+    """Yield an identity of each record: its uuid, otherwise its place."""
     for uuid, path, offset in zip(lines.uuid, lines.path, lines.offset, strict=True):
         yield uuid or (path, offset)
 
@@ -281,7 +281,7 @@ def known_by(lines: SessionLines) -> Iterator[object]:
 def end_value(
     choose: Callable[..., tuple[datetime, int, str]], lines: SessionLines, path: str, values: Sequence[str | None]
 ) -> tuple[Place, str] | None:
-    """Return the first or the last value of one file's records that is not empty, and its place, or None.
+    """Return the first or the last non-empty value of one file's records, and its place; or None.
 
     choose: `min` for the first one, `max` for the last one.
     """
@@ -292,7 +292,7 @@ def end_value(
 
 
 class ResponseTokens(NamedTuple):
-    """What a session needs of a response that is counted once: columns of the table usage."""
+    """The columns of the table usage for a session's sums."""
 
     session_id: str
     agent_id: str | None
@@ -326,7 +326,7 @@ class SessionUse:
 def session_rows(totals: dict[str, SessionTotals], responses: Iterable[ResponseTokens]) -> Iterator[RowOfSessions]:
     """Yield the rows of the table sessions, sorted by session.
 
-    totals: by session.  responses: those of all sessions, each once.
+    totals: by session. responses: of all sessions, each once.
     """
     used: dict[str, SessionUse] = defaultdict(SessionUse)
     for response in responses:

@@ -1,4 +1,4 @@
-"""What a scan reports of itself: how far it is, and at the end what it read and what it could not read."""
+"""The reports of a scan: its progress, and at the end the read and the unreadable sources."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 class ScanReport(NamedTuple):
-    """What a scan read.
+    """The report of a scan.
 
-    files, bytes: that were read; the bytes are those of the transcripts, decompressed.
-    records, broken_lines: of the lines that were decoded. The tables records and sessions decode all lines; the others
-        only those that could give a row.
-    long_lines: lines that were skipped because they are longer than 16 MiB.
+    files, bytes: the read ones; the bytes are decompressed.
+    records, broken_lines: of the decoded lines. The tables records and sessions decode all lines; the others only lines
+        that could give a row.
+    long_lines: lines skipped because they are longer than 16 MiB.
     seconds: None while it runs.
-    skipped: sources that could not be read, each with the reason.
-    unknown_types: how many of the decoded records have a type that tailhook does not know, by (type, host version).
-        For the table usage, how many have tokens that are not counted, by type or subtype.
-    older_files: that were not opened, because they were last modified more than a day before `since`.
+    skipped: unreadable sources, each with the reason.
+    unknown_types: the number of decoded records of unknown types, by (type, host version). For the table usage, the
+        number of records with uncounted tokens, by type or subtype.
+    older_files: files that were not opened, because they were last modified more than a day before `since`.
     unchanged_files: files that were not opened, because `resume` has their rows.
     """
 
@@ -44,10 +44,10 @@ class ScanReport(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How far a scan is.
+    """The progress of a scan.
 
-    files, bytes: that are done, compressed files with the size that they have on disk.
-    all_files, all_bytes: that there are to read; with `resume`, what is new.
+    files, bytes: the finished ones; compressed files count with their size on disk.
+    all_files, all_bytes: to read; with `resume`, only new ones.
 
     The table sessions reads every file twice. A file and its bytes count half after the first reading.
     """
@@ -58,18 +58,18 @@ class Progress(NamedTuple):
     all_bytes: int
 
 
-Watch = Callable[[Progress], object]  # a function that is called while a scan runs; what it returns is not used
+Watch = Callable[[Progress], object]  # a function to call while a scan runs; its result is not used
 
 
 class ScanNotes:
-    """Notes what one iteration of a scan reads.
+    """Notes the progress and the results of one iteration of a scan.
 
-    counts: as `TaskResult` has them, and older_files.
+    counts: as in `TaskResult`, and older_files.
     problems: sources that could not be read.
     """
 
     def __init__(self, table: str, progress: Watch | None, missing: MissingSources | None = None) -> None:
-        """table: of the rows.  progress: as for a Scan.  missing: collects what an engine cannot read."""
+        """table: of the rows. progress: as for a Scan. missing: collects the sources that an engine cannot read."""
         self.counts: Counter[str] = Counter()
         self.problems: list[ScanProblem] = []
         self._table, self._progress, self._missing = table, progress, missing
@@ -88,7 +88,7 @@ class ScanNotes:
             self._seconds = time.monotonic() - started
 
     def begin(self, *readings: Sequence[SourceFile]) -> None:
-        """Report what there is to read.  readings: the files of each reading; none of them twice in one."""
+        """Report the files to read. readings: the files of each reading, without repetitions."""
         sizes = [sum(file.size - file.start for file in files) for files in readings]
         self._files, self._bytes = len(readings[0]), sizes[0]
         if any(files is not readings[0] for files in readings):
@@ -97,9 +97,9 @@ class ScanNotes:
         self._advance(Progress(0, 0, sum(map(len, readings)), sum(sizes)))
 
     def note(self, result: TaskResult, table: str, task: Sequence[FileRange] = ()) -> None:
-        """Add what a task read to the report.
+        """Add a task's result to the report.
 
-        table: whose rows or halves it gives. Sessions read all files again for their usage; these count once.
+        table: of its rows or halves. Sessions read all files again for their usage; these count once.
         task: () if no file was read.
         """
         if table == self._table:
@@ -113,7 +113,7 @@ class ScanNotes:
         self._advance(self._reads._replace(files=self._reads.files + done, bytes=self._reads.bytes + size))
 
     def _advance(self, reads: Progress) -> None:
-        """Keep how far the scan is, and report it.  reads: each file as often as it is read; it is reported once."""
+        """Keep the scan's progress, and report it. reads: each file as often as it is read; it is reported once."""
         self._reads = reads
         if self._progress is not None:
             done = reads.files * self._files // max(1, reads.all_files)
@@ -121,7 +121,7 @@ class ScanNotes:
             self._progress(Progress(done, size, self._files, self._bytes))
 
     def report(self) -> ScanReport:
-        """Return what was read so far."""
+        """Return the report so far."""
         counts = self.counts
         problems = dict.fromkeys([*self.problems, *(self._missing.found() if self._missing else ())])
         return ScanReport(

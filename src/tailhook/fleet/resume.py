@@ -1,12 +1,12 @@
-"""Keeps the rows of a scan in a folder of Parquet files, so that a later run reads only what is new.
+"""Keeps the rows of a scan in a folder of Parquet files, so that a later run reads only new lines.
 
     scan.json                      the question
-    part-000001.parquet            rows, or in halves/TABLE/ what they are joined from
-    manifest.ndjson                beside the parts: which parts count, and how far each file was read
+    part-000001.parquet            rows, or in halves/TABLE/ their halves
+    manifest.ndjson                beside the parts: the parts that count, and how far each file was read
     rows.parquet                   the joined rows of the tables tools, usage and sessions
 
-The manifest does not end in .jsonl, because the folder may be below one that is scanned.
-A part is complete before a line of the manifest names it. Files that no line names are remains of a killed run.
+The manifest does not end in .jsonl, because the folder may be below a scanned one. A part is complete before a line of
+the manifest names it. Files without such a line are remains of a killed run.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-STATE = b"tailhook.state"  # in the metadata of rows.parquet: which manifests its rows are of
+STATE = b"tailhook.state"  # in the metadata of rows.parquet: the manifests of its rows
 
 
 class FileState(NamedTuple):
     """How far a file was read.
 
     size, modified, etag: when it was read, as in SourceFile.
-    mark: a digest of its last bytes; "" if they are not known, so that the file is read again when it has grown.
-    offset: where the lines begin that were not read.
+    mark: a digest of its last bytes; "" if unknown: then the file is read again when it has grown.
+    offset: the start of the unread lines.
     """
 
     size: int
@@ -69,7 +69,7 @@ class PartFolder:
     """The parts of one table, and the manifest that names them."""
 
     def __init__(self, folder: Path, question: Question, table: str) -> None:
-        """Read the manifest, and remove what a killed run left."""
+        """Read the manifest, and remove the remains of a killed run."""
         self.folder, self.question, self.table = folder, question, table
         self.columns = question.task_columns(table)
         self.schema = make_batch(table, self.columns, [])
@@ -89,7 +89,7 @@ class PartFolder:
             self.forget(set(lost))
 
     def read_manifest(self) -> None:
-        """Read the manifest, and remove a last line that is not whole. Raises ResumeError if another is not one."""
+        """Read the manifest, and remove an unfinished last line. Raises ResumeError if another line is not valid."""
         self.manifest.touch()
         data = self.manifest.read_bytes()
         end = data.rfind(b"\n") + 1
@@ -102,7 +102,7 @@ class PartFolder:
             raise damage_of(self.manifest) from error
 
     def is_there(self, name: str) -> bool:
-        """Return whether a part exists, with the size that it was written with."""
+        """Return whether a part exists, with its original size."""
         try:
             size = (self.folder / name).stat().st_size
         except FileNotFoundError:
@@ -110,7 +110,7 @@ class PartFolder:
         return size == self.sizes.get(name, size)
 
     def apply(self, entry: Mapping[str, Any]) -> None:
-        """Apply a line of the manifest: parts that no longer count, files to read again, a new part, files read."""
+        """Apply a line of the manifest: invalid parts, files to read again, a new part, read files."""
         for name in entry.get("removed", ()):
             self.parts.pop(name, None)
         for path in entry.get("forgotten", ()):
@@ -145,7 +145,7 @@ class PartFolder:
         self.apply(entry)
 
     def write_part(self, batches: Iterable[ArrowBatch]) -> str:
-        """Write a part that the manifest does not name yet, and return its name."""
+        """Write a part, and return its name. The manifest does not name it yet."""
         self.last_number += 1
         name = f"part-{self.last_number:06}.parquet"
         with whole_file(self.folder / name) as file:
@@ -153,7 +153,7 @@ class PartFolder:
         return name
 
     def forget(self, paths: set[str]) -> None:
-        """Remove the rows of files, which will be read again from their beginning."""
+        """Remove the rows of files: they will be read again from their beginning."""
         pyarrow = import_pyarrow()
         removed = [name for name, found in self.parts.items() if not paths.isdisjoint(found)]
         parts = {}
@@ -167,9 +167,9 @@ class PartFolder:
             (self.folder / name).unlink(missing_ok=True)
 
     def new_files(self, files: Iterable[SourceFile], problems: list[ScanProblem]) -> list[SourceFile]:
-        """Return what is to be read of the files, and forget those that are not what was read before.
+        """Return the parts of the files to read. Forget files that have changed otherwise than by growing.
 
-        problems: gets the files that cannot be read.
+        problems: gets the unreadable files.
         """
         found = []
         replaced = set()
@@ -217,8 +217,8 @@ class PartFolder:
     ) -> tuple[Sequence[FileRange], TaskResult]:
         """Return the ranges whose rows may be saved, and their result with the problems of all.
 
-        A range after one that could not be read waits for it. A file that failed may have given some rows, so the
-        others are scanned again.
+        A range after an unreadable one waits for it. A failed file may have given some rows, so the others are scanned
+        again.
         """
         problems = list(result.problems)
         while True:
@@ -247,9 +247,9 @@ def rows_of_other_files(part: Path, paths: Any) -> Iterator[Any]:
 
 
 def state_of(file: SourceFile, part: FileRange, mark: str) -> FileState:
-    """Return how far a file is read when a range of it is. Reads the end of a file that is not an object.
+    """Return how far a file is read after a range of it. Reads the end of a local file.
 
-    mark: of an object, "" if it is not known.
+    mark: of an object, "" if unknown.
     """
     if file.etag is None:
         with suppress(OSError):  # it has vanished since it was read
@@ -258,10 +258,10 @@ def state_of(file: SourceFile, part: FileRange, mark: str) -> FileState:
 
 
 def has_grown(file: SourceFile, state: FileState) -> bool:
-    """Return whether the rows of what was read of a file are still its rows.
+    """Return whether the saved rows of a file are still valid.
 
-    It begins with what was read, that ended with a whole line, and what was added has not made its session or its host
-    known. Raises OSError and TailhookError.
+    They are if it begins with the read bytes, these end with a whole line, and the new bytes do not reveal its session
+    or host. Raises OSError and TailhookError.
     """
     if file.size <= state.size or file.path.endswith(COMPRESSED):
         return False
@@ -278,7 +278,7 @@ def has_grown(file: SourceFile, state: FileState) -> bool:
 
 
 def session_and_host(head: bytes) -> tuple[str | None, str]:
-    """Return which session and host the beginning of a file names. The session is None if it names none."""
+    """Return the session and host in the beginning of a file. The session is None if there is none."""
     records = recognize(io.BytesIO(head))
     return (records and records.session_id) or find_session(io.BytesIO(head)), name_of_host(records)
 
@@ -307,8 +307,8 @@ def update_folder(
 ) -> list[Path]:
     """Bring a folder up to date, and return its files with rows. Raises ResumeError, MissingExtraError and OSError.
 
-    begin: gets the files that each table will read.
-    note: gets what each task read, for which table, and the task.
+    begin: gets the files to read for each table.
+    note: gets each task's result, its table, and the task.
     """
     import_pyarrow()
     with opened_folder(folder, question.described()):
@@ -339,10 +339,10 @@ def update_folder(
 
 @contextmanager
 def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
-    """Make a folder for the rows of a question, or check that it is one, and lock it.
+    """Make a folder for the rows of a question, or check it, and lock it.
 
-    Raises ResumeError if the folder has the rows of another question or something else, if it is damaged, or if another
-    run uses it, and OSError.
+    Raises ResumeError if the folder has the rows of another question or something else, is damaged, or is in use; and
+    OSError.
     """
     wanted = {"format": FORMAT, **question}
     if (known := read_kept_question(folder)) is not None:
@@ -355,7 +355,7 @@ def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
             except BlockingIOError:
                 raise ResumeError(f"another scan is writing to {folder}: wait until it has ended") from None
         if (known := read_kept_question(folder)) is not None:
-            check_same_question(folder, known, wanted)  # which another run may have written by now
+            check_same_question(folder, known, wanted)  # another run may have written it by now
         else:
             with whole_file(folder / QUESTION) as file:
                 file.write(json.dumps(wanted, indent=2).encode())
@@ -365,13 +365,13 @@ def opened_folder(folder: Path, question: Mapping[str, Any]) -> Iterator[None]:
 
 
 def write_joined_rows(path: Path, state: str, batches: Iterable[ArrowBatch], schema: ArrowBatch) -> None:
-    """Write rows.parquet.  state: of the manifests that it was made of."""
+    """Write rows.parquet. state: of its manifests."""
     with whole_file(path) as file:
         write_parquet(batches, schema, file, {STATE: state.encode()})
 
 
 def is_up_to_date(path: Path, state: str) -> bool:
-    """Return whether rows.parquet was made of these manifests. One that is damaged was not."""
+    """Return whether rows.parquet was made of these manifests; False if it is damaged."""
     pyarrow = import_pyarrow()
     try:
         metadata: Mapping[bytes, bytes] = pyarrow.parquet.read_schema(path).metadata or {}
@@ -390,7 +390,7 @@ def read_parts(table: str, paths: Iterable[Path]) -> Iterator[ArrowBatch]:
 
 @contextmanager
 def opened_part(path: Path) -> Iterator[Any]:
-    """Yield a Parquet file. Raises OSError, and ResumeError if what is read of it is damaged."""
+    """Yield a Parquet file. Raises OSError, and ResumeError if its read parts are damaged."""
     pyarrow = import_pyarrow()
     try:
         with pyarrow.parquet.ParquetFile(path) as file:

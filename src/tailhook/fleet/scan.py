@@ -27,7 +27,7 @@ from tailhook.transcripts.arguments import check_booleans, check_path, check_str
 
 Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
 Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]
-OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # how an absolute path of Windows begins
+OTHER_SYSTEM = re.compile(r"[A-Za-z]:[\\/]|\\\\")  # the beginning of an absolute path of Windows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tailhook.fleet.engines import MissingSources, OnError
     from tailhook.fleet.typed_rows import RowOfMatches, RowOfRecords, RowOfSessions, RowOfTools, RowOfUsage, ScanOptions
 
-    Row = typing_extensions.TypeVar("Row", default=Any)  # of its table; so `Scan` alone is a type, too
+    Row = typing_extensions.TypeVar("Row", default=Any)  # of its table; so `Scan` without a table is a type, too
 else:
     Row = TypeVar("Row")
 
@@ -48,7 +48,7 @@ class Scan(Generic[Row]):
     """A question about many transcripts, and its rows as Arrow record batches. `tailhook.scan` makes it.
 
     Nothing is read until it is iterated, or handed to `pyarrow.table`, polars, duckdb or an engine. Each iteration
-    reads the sources again. A source that cannot be read raises nothing: it is in `report`. Engines raise by default.
+    reads the sources again. An unreadable source raises nothing: it is in `report`. Engines raise by default.
 
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
@@ -69,7 +69,7 @@ class Scan(Generic[Row]):
     ) -> None:
         """sources: None for the transcripts of all installed hosts.
 
-        workers: threads.  resume: a folder of Parquet files.  progress: is called before the first task and after each.
+        workers: threads. resume: a folder of Parquet files. progress: called before the first task and after each.
         """
         self.sources = sources
         self.table, self.columns = question.table, question.columns
@@ -81,7 +81,7 @@ class Scan(Generic[Row]):
         self._newest = self._new_run()
 
     def _with_columns(self, names: tuple[str, ...]) -> Scan[Row]:
-        """Return the same question with more columns, which its table does not have: for the commands only.
+        """Return the same question with columns that are not in its table: for the commands only.
 
         names: PRICE_COLUMNS (columns.py), for the table usage.
         """
@@ -89,11 +89,11 @@ class Scan(Generic[Row]):
         return Scan(self.sources, question, self._workers, self.resume, self._progress)
 
     def _new_run(self, missing: MissingSources | None = None) -> ScanNotes:
-        """Return what notes what an iteration reads: several may go on at the same time.  missing: as for ScanNotes."""
+        """Return the notes of a new iteration: several may run at the same time. missing: as for ScanNotes."""
         return ScanNotes(self.table, self._progress, missing)
 
     def __repr__(self) -> str:
-        """Return the question in one line; what is long is cut."""
+        """Return the question in one line; long parts are cut."""
         conditions = self._question.conditions._asdict()
         asked = {
             "sources": self.sources,
@@ -108,7 +108,7 @@ class Scan(Generic[Row]):
     def __iter__(self) -> Iterator[ArrowBatch]:
         """Yield the rows as batches, in the order of the files and of their lines.
 
-        With `resume` first brings the folder up to date; the rows come in the order in which they were found.
+        With `resume`, the folder is brought up to date first; the rows come in the order of their finding.
         """
         run = self._newest = self._new_run()
         with run.timed():
@@ -130,7 +130,7 @@ class Scan(Generic[Row]):
             yield from self._question.masked(self.table, found, self.columns)
 
     def _find_files(self, run: ScanNotes) -> Sequence[SourceFile]:
-        """Return the files to scan.  run: gets the sources that cannot be listed."""
+        """Return the files to scan. run: gets the sources that cannot be listed."""
         sources = default_folders(run.problems) if self.sources is None else self.sources
         found = find_source_files(sources, run.problems)
         files = files_since(found, self.table, self._question.conditions.since)
@@ -138,7 +138,7 @@ class Scan(Generic[Row]):
         return files
 
     def _find_engine_files(self, missing: MissingSources | None) -> Sequence[SourceFile]:
-        """Return the files to scan. The report then has what `missing` collects; None: a fault raises SourceError."""
+        """Return the files to scan. The report gets the sources of `missing`; None: a fault raises SourceError."""
         from tailhook.fleet.engines import note_problems
 
         run = self._newest = self._new_run(missing)
@@ -147,9 +147,9 @@ class Scan(Generic[Row]):
         return files
 
     def update(self) -> list[Path]:
-        """Bring the folder of `resume` up to date, and return its Parquet files, which have all rows.
+        """Bring the folder of `resume` up to date, and return its Parquet files. They have all rows.
 
-        Reads what is new in the sources. The rows of a file that is gone stay. Raises ResumeError if the folder is of
+        Reads only new parts of the sources. The rows of removed files stay. Raises ResumeError if the folder is of
         another question or in use, MissingExtraError and OSError.
         """
         if self.resume is None:
@@ -164,10 +164,10 @@ class Scan(Generic[Row]):
         return update_folder(folder, self._question, self._find_files(run), self._workers, run.begin, run.note)
 
     def to_daft(self, errors: OnError = "raise") -> daft.DataFrame:
-        """Return the rows as a data frame of Daft, on whichever runner it has. Lists the sources.
+        """Return the rows as a data frame of Daft, on its current runner. Lists the sources.
 
-        errors: "raise" if a source that cannot be read is to end the query. With "report" the rows of all others come,
-            and `report.skipped` has what is missing once the query has ended.
+        errors: with "raise", an unreadable source ends the query. With "report", the rows of all others come, and after
+            the query `report.skipped` has the missing sources.
 
         Raises MissingExtraError without Daft, ValueError for a scan with `resume` or `progress`, and SourceError if a
         source cannot be listed. The query raises Daft's error with the words of a SourceError.
@@ -193,7 +193,7 @@ class Scan(Generic[Row]):
         return to_ray(self._question, self._find_engine_files(missing), missing)
 
     def _check_engine(self, engine: str, errors: OnError) -> None:
-        """Raise ValueError if the scan has what only the local engine does, or for unknown `errors`."""
+        """Raise ValueError if the scan has options of the local engine only, or for unknown `errors`."""
         if errors not in ("raise", "report"):
             raise ValueError(f'errors is {errors!r}: give "raise" or "report"')
         if self.resume is not None:
@@ -202,7 +202,7 @@ class Scan(Generic[Row]):
             raise ValueError(f"{engine} shows its own progress: leave out progress")
 
     def _read(self, table: str, files: Sequence[SourceFile], run: ScanNotes) -> Iterator[ArrowBatch]:
-        """Yield what the ranges of the files give for a table: rows, or their halves, which are joined afterwards."""
+        """Yield the results of the files' ranges for a table: rows, or halves to join afterwards."""
         with closing(run_tasks(self._programs[table], make_tasks(files), self._workers)) as runs:
             for found in runs:
                 yield from (batch for batch in found.batches() if len(batch))
@@ -210,7 +210,7 @@ class Scan(Generic[Row]):
 
     @property
     def report(self) -> ScanReport:
-        """What the newest iteration has read so far."""
+        """The report of the newest iteration so far."""
         return self._newest.report()
 
     def rows(self) -> Iterator[Row]:
@@ -222,7 +222,7 @@ class Scan(Generic[Row]):
         return make_batch(self.table, self.columns, []).__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return the rows as an Arrow PyCapsule, as `pyarrow.table`, polars and duckdb take it."""
+        """Return the rows as an Arrow PyCapsule, for `pyarrow.table`, polars and duckdb."""
         return arrow_stream(make_batch(self.table, self.columns, []), self)
 
 
@@ -274,24 +274,24 @@ def scan(
         set with outside_code=False needs in_code=None.
     signals: for matches: also find the texts that end an idle loop.
     categories: for matches: also find the keywords of the memory machine.
-    roles: for matches and records: only those of these roles, "user", "assistant" and "human"; None for all.
+    roles: for matches and records: only rows of these roles, "user", "assistant" and "human"; None for all.
     since, until: aware times: only rows at or after `since` and before `until`. For matches, records and tools, files
         that were last modified more than a day before `since` are not opened.
-    project: only rows of this folder and those below it. A relative one begins at the current folder, as for the
+    project: only rows of this folder and those below it. A relative path begins at the current folder, as for the
         command.
     sessions: only rows of the sessions with these ids; None for all.
-    columns: in this order, at least one and none twice; None for all but `text` and `input`, which can be large.
-    in_code: for matches: False for those outside code, True for those in code, None for both.
+    columns: in this order, at least one and none twice; None for all except `text` and `input`: these can be large.
+    in_code: for matches: False outside code, True in code, None for both.
     context: for matches: how many characters before and after one.
     all_text: for matches: search the text of every record instead of own words only.
     sidechains: for matches: search the words of sub-agents, too.
     workers: threads; None for one per processor.
-    progress: is called with a Progress before the first file is read and after each task of about 64 MiB. Not by Daft
-        and Ray.
-    resume: a folder that keeps the rows as Parquet files, so that the next run reads only what is new: see `update`.
+    progress: called with a Progress before the first file is read and after each task of about 64 MiB. Not for Daft and
+        Ray.
+    resume: a folder for the rows as Parquet files, so that the next run reads only new lines: see `update`.
     redact: mask secrets in contexts, texts, commands and tools' inputs.
 
-    Raises ValueError if the arguments do not fit together, such as a column that the table lacks or patterns for
+    Raises ValueError if the arguments do not fit together, for example a column of another table or patterns for
     another table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.
 
     >>> scan("sessions", "tools", columns=["name", "duration_ms"]).columns
@@ -339,9 +339,9 @@ def checked_options(options: MatchOptions) -> MatchOptions:
 
 
 def check_fit(table: str, for_matches: Sequence[str], roles: Sequence[str] | None) -> None:
-    """Raise ValueError if a table does not take the arguments, if it has nothing to find, or for an unknown role.
+    """Raise ValueError if a table does not take the arguments, if there is nothing to find, or for an unknown role.
 
-    for_matches: the names of the arguments that were given of those that only the table matches takes.
+    for_matches: the names of the given arguments that only the table matches takes.
     """
     if table == "matches" and not {"patterns", "signals", "categories"}.intersection(for_matches):
         raise ValueError("nothing to find: give patterns, signals=True or categories=True")
@@ -363,7 +363,7 @@ def check_times(**times: datetime | None) -> None:
 
 
 def resume_folder(resume: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Path:
-    """Return the folder that keeps the rows. Raises ValueError if it has no name or lacks the column that it needs."""
+    """Return the folder for the rows. Raises ValueError if its name is empty or the needed column is missing."""
     if table in ("matches", "records") and "path" not in columns:
         raise ValueError("resume needs the column path, by which it knows the rows of a file")
     if not check_path("resume", resume):
@@ -382,7 +382,7 @@ def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]
 
 
 def project_folder(project: str | os.PathLike[str]) -> str:
-    """Return a project as records name it: absolute. One of another system stays as it is.
+    """Return a project in the records' form: absolute. A path of another system stays as it is.
 
     Raises TypeError, and ValueError for an empty name.
     """
@@ -404,8 +404,8 @@ def named_rows(columns: tuple[str, ...], batches: Iterable[ArrowBatch]) -> Itera
 def user_set(patterns: Patterns, in_code: bool | None) -> PatternSet:
     """Return a user's patterns as a set.
 
-    Raises TypeError or ValueError if they are not a set of patterns, and ValueError for a lone surrogate and for a set
-    that does not exclude code in a scan that does.
+    Raises TypeError or ValueError if they are not a set of patterns. Raises ValueError for a lone surrogate, and if the
+    scan excludes code but the set does not.
     """
     found = patterns if isinstance(patterns, PatternSet) else PatternSet(patterns)
     if not found.outside_code and in_code is not None:

@@ -1,8 +1,8 @@
 """The columns of a scan, declared once: their tables, order and types.
 
-Type checkers read these classes as they are; `TABLE_COLUMNS` (columns.py) has their names; and ext/tables.py makes the
-core's columns of them when the core is built. A row has only the columns that were asked for: see `row_type`. `text`
-and `input` are not among those that a question has by default.
+Type checkers read these classes as they are; `TABLE_COLUMNS` (columns.py) has their names; and at the build
+ext/tables.py makes the core's columns of them. A row has only the requested columns: see `row_type`. `text` and `input`
+are there only on request.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Patterns
 
 
-Repeated: TypeAlias = str  # a text of few different values, which Arrow keeps in a dictionary
+Repeated: TypeAlias = str  # a text of few different values: Arrow keeps them in a dictionary
 
 
 class TableRow(tuple[Any, ...]):
-    """A named tuple, as `row_type` makes it."""
+    """A named tuple, made by `row_type`."""
 
     _fields: tuple[str, ...]
 
@@ -141,7 +141,7 @@ class RowOfSessions(TableRow):
 
 
 class ToolHalf(RowOfTools):
-    """A tool's use or its result, before both are joined. Columns that were not read are None."""
+    """A tool's use or its result, before both are joined. Unread columns are None."""
 
     project: Repeated | None
     is_result: bool
@@ -152,7 +152,7 @@ class ToolHalf(RowOfTools):
 class UsageHalf(RowOfUsage):
     """A record of a response, before all of its records are joined.
 
-    cache_creation_1h_tokens: those of the tokens written to a cache that stay there for an hour.
+    cache_creation_1h_tokens: the tokens written to a cache for an hour.
     speed: the mode in which the model answered, "fast" or "standard".
     inference_geo: where it ran.
     advisor: which response of an advisor it is, from 1; 0 for the agent's own.
@@ -170,9 +170,9 @@ class UsageHalf(RowOfUsage):
 
 
 class SessionColumns(NamedTuple):
-    """What a session gets from lines that follow each other in a file: a list for each column.
+    """The contributions of consecutive lines of a file to a session: a list for each column.
 
-    queued: a text, a newline, and what the line does to the queue in which it waits: see QueueStep (reduce.py).
+    queued: a text, a newline, and the line's effect on the queue: see QueueStep (reduce.py).
     """
 
     path: list[Repeated]
@@ -208,11 +208,11 @@ ROWS = {
     "usage": RowOfUsage,
     "sessions": RowOfSessions,
 }
-HALF_ROWS = (ToolHalf, UsageHalf, SessionColumns)  # what ranges of files give, from which rows are joined
+HALF_ROWS = (ToolHalf, UsageHalf, SessionColumns)  # halves from ranges of files; rows are joined from them
 
 
 def columns_of(row: type[tuple[Any, ...]]) -> tuple[str, ...]:
-    """Return the columns that a class of rows declares itself, in their order."""
+    """Return the own columns of a class of rows, in their order."""
     return tuple(row.__annotations__)
 
 
@@ -226,17 +226,17 @@ def row_type(columns: tuple[str, ...]) -> Any:
 
 
 def reduce_row(row: Any) -> tuple[Any, ...]:
-    """Return what pickles a row: its class has no name that another process could find it by."""
+    """Return the pickle form of a row: another process could not find its class by a name."""
     return make_row, (row._fields, tuple(row))
 
 
 def make_row(columns: tuple[str, ...], values: tuple[Any, ...]) -> Any:
-    """Return a row that was pickled."""
+    """Return a pickled row."""
     return row_type(columns)._make(values)
 
 
 class ScanOptions(TypedDict, total=False):
-    """What `tailhook.scan` takes by name."""
+    """The keyword arguments of `tailhook.scan`."""
 
     patterns: Patterns
     signals: bool

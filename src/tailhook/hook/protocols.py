@@ -28,8 +28,8 @@ class Machine(TypedDict, total=False):
     keys: its configuration keys, and the kinds of their values. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
     parts: the modules of `tailhook.machines` that its own one imports. A hook loads them in advance. Default: none.
-    stores: the modules of `tailhook.stores` that it imports besides `atomic`, in the order in which they import each
-        other. A hook loads them in advance, which is faster. Default: none.
+    stores: the modules of `tailhook.stores` that it imports besides `atomic`, imported ones first. A hook loads them in
+        advance, which is faster. Default: none.
     """
 
     off_switch: bytes

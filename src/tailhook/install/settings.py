@@ -19,7 +19,7 @@ from tailhook.install.hooks_file import HooksFile
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
 NEW = "{}\n"  # the first text of a file that we make
-CLIENT_LOCK_S = 60.0  # to wait for an uninstall that ends a pool, or for an install that tests its client
+CLIENT_LOCK_S = 60.0  # for an uninstall that ends a pool, or an install with a test of its client
 
 
 class Settings:

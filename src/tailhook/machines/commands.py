@@ -132,8 +132,8 @@ SHELL_OPTIONS = {
     "su": "-c --command",
     "vagrant": "-c --command",
 }
-# Programs that hide the exit code of the command that they run: always, or with one of the options. Behind "!": unless
-# they have one of the options.
+# Programs that hide the exit code of their command: always, or with one of the options. Behind "!": unless they have
+# one of the options.
 HIDE_EXIT = {
     "at": "",
     "batch": "",

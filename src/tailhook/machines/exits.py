@@ -195,7 +195,7 @@ class Shell:
         return found
 
     def keep_options(self, before: tuple[bool, bool]) -> None:
-        """Set the options behind commands that may not have run: an option that was unset before counts as unset."""
+        """Set the options behind commands that may not have run: options unset before count as unset."""
         self.exits_on_error = self.exits_on_error and before[0]
         self.counts_pipes = self.counts_pipes and before[1]
 

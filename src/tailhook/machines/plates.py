@@ -109,7 +109,7 @@ def admits(status: Status, event: Event) -> bool:
 def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> bool:
     """Return whether an event happened before the newest known one, although it arrived later.
 
-    A clock that was set back, or a machine that was restarted, makes no event an old one.
+    Setting a clock back, or restarting a machine, makes no event an old one.
 
     at, last_at: milliseconds by the hooks' clock.
     mono, last_mono: milliseconds since their machine's start.
@@ -191,7 +191,7 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
     the session's own agent may go on, or stop.
 
     is_late: whether the event is older than the newest one of the session. It then moves nothing, unless it is about a
-    tool that is still open: no newer event can have ended that tool.
+    tool that is still open: no newer event can have ended it.
     """
     if event.kind in TOOL_EVENTS:
         tools, reaches = TOOL_EVENTS[event.kind](before, detail, is_late)

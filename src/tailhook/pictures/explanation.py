@@ -41,7 +41,7 @@ class Explanation(NamedTuple):
     """A text with its code and its marks.
 
     marks: sorted by place.
-    ends: the signal that decides, and the modes of the loops that it would end; None if no signal counts.
+    ends: the deciding signal, and the modes of the loops that it would end; None if no signal counts.
     shares: the text's shares of the sums of the memory machine's categories.
     """
 

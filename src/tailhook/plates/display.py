@@ -124,9 +124,9 @@ def group_of(plate: Plate) -> BoardGroup:
 def rank_of(plate: Plate) -> str:
     """Return the sort key of a plate: ASCII text, the smallest first.
 
-    First come the sessions that need attention, the one that has waited longest first. Running ones are in the order of
-    their projects' names and of their creation, so that they do not change places. The rest follow, newest change of
-    status first.
+    First come the sessions that need attention, the longest wait first. Running ones are in the order of their
+    projects' names and of their creation, so that they do not change places. The rest follow, newest change of status
+    first.
     """
     group = group_of(plate)
     time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]

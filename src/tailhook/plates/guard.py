@@ -95,7 +95,7 @@ class Guard:
     The web board's own files need no token, because a browser asks for them before it has one; nothing secret is in
     them. Browsers have secrets in place of the token.
 
-    token: of the port.  browsers: those that are signed in.  hosts: the names under which the daemon is reached.
+    token: of the port.  browsers: the signed-in ones.  hosts: the names under which the daemon is reached.
     """
 
     def __init__(self, app: ASGIApp, token: str, browsers: Browsers, hosts: Collection[str]) -> None:
@@ -139,7 +139,7 @@ class Guard:
     def find_fault(self, scope: Scope, headers: Headers) -> "tuple[HTTPStatus, str] | None":
         """Return status and message if Host or Origin is wrong, otherwise None."""
         hosts = headers.getlist("host")
-        here = scope["server"][0]  # the address that the client connected to, which is not a DNS name
+        here = scope["server"][0]  # the address that the client connected to is not a DNS name
         if len(hosts) != 1 or host_name(hosts[0]) not in {*self.hosts, here}:
             return HTTPStatus.MISDIRECTED_REQUEST, "unknown Host header"
         origin = headers.get("origin")

@@ -1,4 +1,4 @@
-"""The health check finds what no hook reports: sessions that went on, and processes that ended."""
+"""The health check finds unreported changes: sessions that went on, and ended processes."""
 
 import errno
 import io

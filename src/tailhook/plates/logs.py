@@ -52,7 +52,7 @@ class OnceAMinute(logging.Filter):
 
 
 def log_fault(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what the event loop reports: a connection that cannot be accepted, a task that failed."""
+    """Log the event loop's reports: failed tasks, and connections that cannot be accepted."""
     error = context.get("exception")
     is_foreseen = error is None or isinstance(error, OSError)
     log.error("%s: %s", context["message"], error, exc_info=None if is_foreseen else error)
