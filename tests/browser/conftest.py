@@ -34,8 +34,9 @@ def shared(tmp_path_factory):
 @pytest.fixture
 def daemon(shared):
     """Return a running daemon without plates."""
-    for session in shared.plates():
-        shared.ask("DELETE", f"/plates/{quote(session, safe='')}")
+    with shared.client() as client:
+        for plate in client.get("/plates").json():
+            client.delete(f"/plates/{quote(plate['session_id'], safe='')}").raise_for_status()
     return shared
 
 

@@ -6,7 +6,8 @@ import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.long_runs import examples
+from schemathesis.config import SchemathesisConfig
+from support.long_runs import IS_LONG, examples
 
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
@@ -18,7 +19,11 @@ def described(tmp_path_factory):
     """Return the description that the application makes of itself."""
     folder = tmp_path_factory.mktemp("api")
     database = Database(f"sqlite:///{folder}/plates.db")
-    yield schemathesis.openapi.from_asgi("/openapi.json", make_app(database, Inbox(folder, database), Hub()))
+    # To try the constants of the code as values takes a second for each route.
+    config = SchemathesisConfig.from_dict({"analysis": {"constants": {"enabled": IS_LONG}}})
+    yield schemathesis.openapi.from_asgi(
+        "/openapi.json", make_app(database, Inbox(folder, database), Hub()), config=config
+    )
     database.close()
 
 

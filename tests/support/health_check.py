@@ -1,5 +1,8 @@
 """A health check with a clock, transcripts and processes that a test sets."""
 
+from pathlib import Path
+
+from support.databases import database_in
 from tailhook.plates.db import Database
 from tailhook.plates.health import Health
 from tailhook.plates.schemas import Report
@@ -14,7 +17,7 @@ class World:
         self.now = 1_000_000.0
         self.looks = {}
         self.processes = {}
-        self.database = Database(f"sqlite:///{folder}/plates.db")
+        self.database = Database(database_in(Path(folder)))
         self.set_forward = 0.0
         self.is_drained = lambda: True
         self.health = Health(

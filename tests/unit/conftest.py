@@ -19,12 +19,39 @@ def server():
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """Return the URL of an empty database."""
+    """Return the URL of an empty database; with empty tables if the test takes it as `database`."""
+    has_tables = "database" in request.fixturenames
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/plates.db"
+        from support.databases import database_in
+
+        return database_in(tmp_path) if has_tables else f"sqlite:///{tmp_path}/plates.db"
     base = request.getfixturevalue("server")
     if base is None:
         pytest.skip("PostgreSQL is not installed")
+    if has_tables:
+        return emptied(request.getfixturevalue("tables"))
+    return new_database(base)
+
+
+@pytest.fixture(scope="session")
+def tables(server):
+    """Return the URL of a database on the PostgreSQL server that tests share, one after the other."""
+    return new_database(server)
+
+
+def emptied(url):
+    """Delete what is in the tables of a database, if it has some. Returns its URL."""
+    from tailhook.plates.tables import metadata
+
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    with engine.begin() as connection:
+        if sa.inspect(connection).has_table("plates"):
+            connection.execute(sa.text(f"TRUNCATE {', '.join(metadata.tables)} RESTART IDENTITY"))
+    return url
+
+
+def new_database(base):
+    """Make a database on the PostgreSQL server. Returns its URL."""
     name = f"test_{os.getpid()}_{next(numbers)}"
     wait_for(base)
     admin = sa.create_engine(base, isolation_level="AUTOCOMMIT")

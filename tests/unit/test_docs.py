@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -56,12 +57,13 @@ OWN_FOLDERS = ("src", "tests", "benches", "docs", "ext", "plugin", "examples", "
 # `tailhook run` sets the first for its command, the native client the second for the cold hook; no person does.
 INTERNAL_VARIABLES = {"TAILHOOK_RUN_ID", "TAILHOOK_CLIENT"}
 
-by_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+by_page = in_one_test("page", PAGES)
 
 
 # ---- reading a page ----------------------------------------------------------
 
 
+@cache
 def tokens(page: Path) -> list[Token]:
     """Return the tokens of a page, those inside of inline tokens too."""
     found = []
@@ -111,9 +113,15 @@ def children(command: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPar
     return dict(groups[0].choices) if groups else {}
 
 
+@cache
+def whole() -> argparse.ArgumentParser:
+    """Return the parser of the whole command."""
+    return parser()
+
+
 def resolve(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
     """Return the command that a command line starts with, and the words after its name."""
-    command = parser()
+    command = whole()
     while words and words[0] in children(command):
         command, words = children(command)[words[0]], words[1:]
     return command, words
@@ -154,7 +162,7 @@ def test_every_command_line_of_a_page_parses(page, capsys):
         words = shlex.split(line, comments=True)[1:]
         redirection = next((place for place, word in enumerate(words) if word[0] in "<>"), len(words))
         try:
-            parser().parse_args(words[:redirection])
+            whole().parse_args(words[:redirection])
         except SystemExit:
             pytest.fail(f"{line}\n{capsys.readouterr().err}")
 
@@ -235,11 +243,16 @@ def test_every_key_that_a_page_names_is_read(page):
 
 @by_page
 def test_every_variable_that_a_page_names_is_read(page):
+    assert set(re.findall(r"TAILHOOK_[A-Z_]+", page.read_text())) <= variables()
+
+
+@cache
+def variables() -> set[str]:
+    """Return the variables that the code names."""
     sources = [ROOT / "setup.py", ROOT / "Makefile"]
     for folder in ("src", "tests", "benches"):
         sources += (ROOT / folder).rglob("*.py")
-    read = {name for path in sources for name in re.findall(r"TAILHOOK_[A-Z_]+", path.read_text())}
-    assert set(re.findall(r"TAILHOOK_[A-Z_]+", page.read_text())) <= read
+    return {name for path in sources for name in re.findall(r"TAILHOOK_[A-Z_]+", path.read_text())}
 
 
 def test_the_page_on_configuration_lists_every_variable_that_tailhook_reads():

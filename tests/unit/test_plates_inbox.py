@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
+from support.databases import database_in
 from support.host import Started
 
 from tailhook.plates.db import Database
@@ -30,7 +31,7 @@ def inbox(tmp_path, monkeypatch):
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
-    database = Database(f"sqlite:///{tmp_path}/plates.db")
+    database = Database(database_in(tmp_path))
     database.record_lines = partial(database.record_lines, clock=lambda: 0.0)
     yield Inbox(tmp_path / "tailhook", database)
     database.close()
