@@ -24,11 +24,12 @@ from support.scans import scan_rows
 from support.transcript_trees import grow_tree, host_files, mixed_files
 
 import tailhook
-from tailhook.fleet import local
-from tailhook.fleet.plan import FileRange, name_of
+from tailhook.fleet import local, objects
+from tailhook.fleet.objects import ObjectFile
+from tailhook.fleet.plan import FileRange
 from tailhook.transcripts.host_records import recognize
 from tailhook.transcripts.sources import OpenSource, import_zstd
-from tailhook.transcripts.urls import UrlVersion
+from tailhook.transcripts.urls import UrlVersion, name_of
 
 PATTERNS = {
     "word": "TODO",
@@ -156,11 +157,12 @@ def test_a_files_own_session_is_that_of_the_reference(seed, head_bytes):
                 head = data[: head_bytes + random.randint(0, 100)]
                 with patches.context() as more:
                     more.setattr(
-                        local,
+                        objects,
                         "open_source",
                         lambda path, version, data=data: OpenSource(BytesIO(data), True, path, False),
                     )
-                    assert (local.find_object_session(part, head) or name_of(path)) == own
+                    with ObjectFile(part, head) as file:
+                        assert (local.find_session(file) or name_of(path)) == own
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -7,10 +7,10 @@ from tailhook._core import RangeScan
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import TABLE_COLUMNS, MatchOptions
 from tailhook.fleet.local import feed_translated, find_session, lines_in
-from tailhook.fleet.plan import name_of
 from tailhook.fleet.program import CATEGORY_SET, SIGNAL_SET, compile_sets, make_program
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.host_records import name_of_host, recognize
+from tailhook.transcripts.urls import name_of
 
 EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
 

@@ -13,8 +13,8 @@ import pytest
 
 import tailhook
 from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
-from tailhook.fleet.plan import name_of
 from tailhook.hosts import NAMES, find_host
+from tailhook.transcripts.urls import name_of
 
 FOLDERS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude/projects", "projects"),

@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tailhook._core import ArrowBatch, ResponseCounter, make_batch
-from tailhook.fleet.plan import name_of
 from tailhook.fleet.reduce import (
     TOOL_HALF,
     ResponseTokens,
@@ -21,6 +20,7 @@ from tailhook.fleet.reduce import (
     session_rows,
     tool_row,
 )
+from tailhook.transcripts.urls import name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -20,21 +20,16 @@ from tailhook.fleet.plan import (
     HEAD_BYTES,
     FileRange,
     ScanProblem,
-    is_named_compressed,
-    name_of,
     problem_of,
 )
 from tailhook.hosts import DEFAULT
-from tailhook.transcripts.host_records import HostRecords, find_own_session, is_name, name_of_host, recognize
+from tailhook.transcripts.host_records import HostRecords, find_own_session, is_name, recognize
 from tailhook.transcripts.sources import (
     OpenSource,
-    check_encoding,
     copy_to_temporary,
-    is_compressed,
-    open_path,
     open_source,
 )
-from tailhook.transcripts.urls import UrlFile
+from tailhook.transcripts.urls import UrlFile, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +76,7 @@ def scan_task(
     scan = scan or RangeScan(program)
     counts: Counter[str] = Counter()
     problems: list[ScanProblem] = []
-    objects = ObjectReader(task, with_marks)
+    objects = ObjectReader(with_marks)
     number = 0
     try:
         while True:
@@ -95,7 +90,7 @@ def scan_task(
                 if part.version is None:
                     size = scan_file(scan, part, problems)
                 else:
-                    size = scan_object(scan, part, objects, number, problems)
+                    size = scan_object(scan, task, number, objects, problems)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
                 if part.version is None and os.stat(part.path).st_size < part.size:  # noqa: PTH116 - see listing.py
@@ -116,17 +111,7 @@ def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> 
 
     Raises OSError and TailhookError.
     """
-    if part.version is None:
-        with open_path(part.path) as file:
-            head = os.pread(file.fileno(), FIRST_HEAD_BYTES, 0)
-            check_encoding(head, part.path)
-            session = None if is_compressed(head) else find_own_session(head)
-            if session is not None:
-                return scan_own_records(scan, part, file.fileno(), session)
-    opened = open_source(part.source, part.version)
-    if isinstance(opened.file, UrlFile):  # only its name looks compressed
-        opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
-    try:
+    with closing(open_file(part)) as opened:
         fd = opened.file.fileno()
         if not opened.is_live:
             if part.start:
@@ -134,57 +119,73 @@ def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> 
             part = part._replace(end=None)
         if opened.fault:
             problems.append(ScanProblem(part.path, opened.fault))
-        records = recognize(opened.file)
+        records, session = None, find_own_session(os.pread(fd, FIRST_HEAD_BYTES, 0))
+        if session is None:
+            records, session = find_origin(opened.file, name_of(part.path))
         if records is None:
-            return scan_own_records(scan, part, fd, find_session(opened.file) or name_of(part.path))
-        session = records.session_id or find_session(opened.file) or name_of(part.path)
-        scan.begin(part.path, session, name_of_host(records), part.start, part.end)
-        records.read_changes(opened.file, part.start)
-        feed_translated(scan, records, lines_in(opened.file, part.start, part.end))
-        return bytes_read(part, fd)
-    finally:
-        opened.close()
+            ends = part.start, part.end
+            scan_range(fd, *ends, scan.program, path=part.path, session_id=session, host=DEFAULT, into=scan)
+        else:
+            scan_translated(scan, part, opened.file, records, session, lines_in(opened.file, part.start, part.end))
+        size = os.fstat(fd).st_size  # it may be shorter than when it was found
+        return max(0, (size if part.end is None else min(size, part.end)) - part.start)
 
 
-def scan_own_records(scan: RangeScan, part: FileRange, fd: int, session: str) -> int:
-    """Scan a range of an open file with Claude Code's records. Return its number of bytes. Raises OSError."""
-    scan_range(fd, part.start, part.end, scan.program, path=part.path, session_id=session, host=DEFAULT, into=scan)
-    return bytes_read(part, fd)
+def open_file(part: FileRange) -> OpenSource:
+    """Open the file of a range, or a copy of an object whose name is that of a compressed one."""
+    opened = open_source(part.source, part.version)
+    if isinstance(opened.file, UrlFile):  # only its name looks compressed
+        opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)
+    return opened
 
 
-def bytes_read(part: FileRange, fd: int) -> int:
-    """Return the number of bytes in a range of an open file. The file may have become shorter."""
-    size = os.fstat(fd).st_size
-    return max(0, (size if part.end is None else min(size, part.end)) - part.start)
+def find_origin(file: SeekableFile, name: str) -> tuple[HostRecords | None, str]:
+    """Return the translator of a file's records, None for Claude Code's, and the session of records without one.
+
+    name: the session if no early record names one.
+    """
+    records = recognize(file)
+    return records, (records and records.session_id) or find_session(file) or name
 
 
 def scan_object(
-    scan: RangeScan, part: FileRange, objects: ObjectReader, number: int, problems: list[ScanProblem]
+    scan: RangeScan, task: list[FileRange], number: int, objects: ObjectReader, problems: list[ScanProblem]
 ) -> int:
     """Scan a range of an object. Return its number of bytes. Raises OSError and TailhookError.
 
     number: of the part in its task.  problems: as for `scan_file`.
     """
-    head = objects.head(number, part)
-    if is_named_compressed(part.path) or is_compressed(head):
-        return scan_file(scan, part, problems)
-    check_encoding(head, part.path)
-    records = recognize(io.BytesIO(head))
-    session = (records and records.session_id) or find_object_session(part, head) or name_of(part.path)
-    scan.begin(part.path, session, name_of_host(records), part.start, part.end)
-    blocks = objects.blocks(number, part)
-    if records is None:
-        for block in blocks:
-            scan.feed(block)
-            if scan.is_done or scan.is_stopped:
-                break
-        scan.end_file()
-    else:
-        if part.start:
-            with closing(open_source(part.source, part.version)) as opened:
-                records.read_changes(opened.file, part.start)
-        feed_translated(scan, records, lines_of(BlocksFile(blocks), part.start, part.end))
-    return max(0, (part.size if part.end is None else part.end) - part.start)
+    part = task[number]
+    with closing(objects.open(task, number)) as opened:
+        if part.end is None or opened.is_compressed:
+            return scan_file(scan, part, problems)
+        file = cast("SeekableFile", opened)
+        records, session = find_origin(file, name_of(part.path))
+        blocks = objects.blocks(number, part)
+        if records is None:
+            scan.begin(part.path, session, DEFAULT, part.start, part.end)
+            for block in blocks:
+                scan.feed(block)
+                if scan.is_done or scan.is_stopped:
+                    break
+            scan.end_file()
+        else:
+            scan_translated(scan, part, file, records, session, lines_of(BlocksFile(blocks), part.start, part.end))
+    return max(0, part.end - part.start)
+
+
+def scan_translated(
+    scan: RangeScan,
+    part: FileRange,
+    file: SeekableFile,
+    records: HostRecords,
+    session: str,
+    lines: Iterable[tuple[int, bytes]],
+) -> None:
+    """Scan lines of another host.  file: in which what is before the part is read.  lines: of the part."""
+    scan.begin(part.path, session, records.host.NAME, part.start, part.end)
+    records.read_changes(file, part.start)
+    feed_translated(scan, records, lines)
 
 
 def feed_translated(scan: RangeScan, records: HostRecords, lines: Iterable[tuple[int, bytes]]) -> None:
@@ -264,20 +265,6 @@ def find_session(file: SeekableFile) -> str | None:
             if record is not None and record.session_id and is_name(record.session_id):
                 return str(record.session_id)
     return None
-
-
-def find_object_session(part: FileRange, head: bytes) -> str | None:
-    """Do the same as `find_session` for an object. Reads on if a counting line ends behind its head.
-
-    head: at least its first 1 MiB, or all of it. Raises OSError and TailhookError.
-    """
-    is_whole = len(head) >= part.size
-    end = len(head) if is_whole else head.rfind(b"\n") + 1
-    session = find_session(io.BytesIO(head[:end]))
-    if session is not None or is_whole or end >= HEAD_BYTES:
-        return session
-    with closing(open_source(part.source, part.version)) as opened:
-        return find_session(opened.file)
 
 
 class ScanStopped(Exception):  # noqa: N818 - nothing went wrong

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -16,10 +18,10 @@ from tailhook.fleet.plan import (
     FileRange,
     ScanProblem,
     SourceFile,
-    is_named_compressed,
     problem_of,
     tail_digest,
 )
+from tailhook.transcripts.sources import check_encoding, is_compressed, open_source
 from tailhook.transcripts.urls import (
     BUCKET_SCHEMES,
     WEB_LISTING_BUDGET_S,
@@ -43,6 +45,8 @@ from tailhook.transcripts.urls import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
+
+    from tailhook.transcripts.sources import OpenSource
 
 BLOCK_BYTES = 8 << 20  # of a request
 OVER_BYTES = 1 << 18  # requested at a time after the end of a range, until its last line has ended
@@ -179,7 +183,7 @@ def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
     That byte shows whether a line begins at the part's start. The first block has it beside its own bytes.
     """
     for number, part in enumerate(parts):
-        if part.version is None or is_named_compressed(part.path):
+        if part.version is None or part.end is None:
             continue
         if needs_head(part):
             yield ByteSpan(number, part.path, part.url, part.version, 0, min(HEAD_BYTES, part.size))
@@ -200,14 +204,21 @@ class ObjectReader:
     marks: of the objects that were read to their end, by path, if needed.
     """
 
-    def __init__(self, parts: Iterable[FileRange], with_marks: bool = False) -> None:
-        self.spans = spans(parts)
+    def __init__(self, with_marks: bool = False) -> None:
+        self.spans: Iterator[ByteSpan] | None = None  # of the task, once a part of it is opened
         self.waiting: deque[tuple[ByteSpan, Future[bytes]]] = deque()
         self.ahead_bytes = 0
         self.stores: dict[str, Any] = {}
         self.pool: ThreadPoolExecutor | None = None
         self.with_marks = with_marks
         self.marks: dict[str, str] = {}
+
+    def open(self, task: Sequence[FileRange], number: int) -> ObjectFile:
+        """Return the file of a part of the task, which is always the same one. Raises OSError and TailhookError."""
+        self.spans = self.spans or spans(task)
+        head = self.head(number, task[number])
+        check_encoding(head, task[number].path)
+        return ObjectFile(task[number], head)
 
     def head(self, number: int, part: FileRange) -> bytes:
         """Return at least the first 1 MiB of a part's file, or all of it. Raises OSError and TailhookError."""
@@ -261,7 +272,7 @@ class ObjectReader:
                 self.drop_first()
             if len(self.waiting) >= MAX_AHEAD or self.ahead_bytes >= MAX_AHEAD_BYTES:
                 return
-            if (span := next(self.spans, None)) is None:
+            if self.spans is None or (span := next(self.spans, None)) is None:
                 return
             if span.number >= number:
                 from concurrent.futures import ThreadPoolExecutor  # loads slowly, and files need none
@@ -288,3 +299,40 @@ class ObjectReader:
         """End the requests that have not begun."""
         if self.pool is not None:
             self.pool.shutdown(wait=False, cancel_futures=True)
+
+
+class ObjectFile(io.RawIOBase):
+    """An object as a seekable file. Its head is known; what is behind it is fetched when it is read."""
+
+    def __init__(self, part: FileRange, head: bytes) -> None:
+        self._part, self._head = part, head
+        self.is_compressed = is_compressed(head)
+        self._position = 0
+        self._opened: OpenSource | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._part.size}[whence]
+        self._position = max(0, base + offset)
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._head[self._position : self._position + len(buffer)]
+        if not piece and self._position < self._part.size:
+            if self._opened is None:
+                self._opened = open_source(self._part.source, self._part.version)
+            self._opened.file.seek(self._position)
+            piece = self._opened.file.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        if self._opened is not None:
+            self._opened.close()
+        super().close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import NamedTuple
 
 from tailhook.transcripts.urls import UrlVersion, web_address
@@ -148,14 +146,3 @@ def tail_digest(data: bytes) -> str:
     from hashlib import blake2b  # loads slowly, and only a resumed scan needs it
 
     return blake2b(data, digest_size=8).hexdigest()
-
-
-def name_of(path: str) -> str:
-    """Return the name of a file without its ending: the session of records without one.
-
-    >>> name_of("/home/me/.claude/projects/p/0a1b.jsonl.gz")
-    '0a1b'
-    """
-    name = Path(web_address(path)).name
-    found = re.match(r"(.*)\.jsonl", name, re.ASCII | re.IGNORECASE | re.DOTALL)
-    return name if found is None else found[1]

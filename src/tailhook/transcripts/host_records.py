@@ -123,7 +123,8 @@ class HostRecords:
         """
         if any(True for _ in forward_lines(file, containing=self.host.NESTED_MARK)):
             for offset, line in forward_lines(file, self._messages_end, end):
-                self.records(line, offset)
+                if (whole := parse_object(line)) is not None:
+                    self._held(line, whole[1], offset)
 
     def _is_first(self, record: Mapping[str, Any], offset: int) -> bool:
         """Return whether the lines before a record lack one of its messages in this form.
@@ -190,7 +191,8 @@ class HostRecords:
             message["content"] = content = plain_content(message.get("content"))
             if translated["type"] == "assistant" and "model" not in message:
                 message["model"] = context.get("model")
-            if translated["type"] == "user" and is_host_written(first_text(content), self.host.HOST_WRITTEN):
+            words = first_text(content) if translated["type"] == "user" else b""
+            if words and is_host_written(words, self.host.HOST_WRITTEN):
                 translated["isMeta"] = True
         try:
             return write_json(translated)

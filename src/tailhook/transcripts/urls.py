@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 
 from tailhook.errors import MissingExtraError, SourceError
@@ -85,6 +86,17 @@ def web_address(url: str) -> str:
     """
     is_web = url.partition("://")[0] in WEB_SCHEMES
     return url.partition("#")[0].partition("?")[0] if is_web else url
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file without its ending: the session of records without one.
+
+    >>> name_of("/home/me/.claude/projects/p/0a1b.jsonl.gz")
+    '0a1b'
+    """
+    name = os.path.basename(web_address(path).rstrip("/"))  # noqa: PTH119 - pathlib loads slowly
+    found = re.match(r"(.*)\.jsonl", name, re.ASCII | re.IGNORECASE | re.DOTALL)
+    return name if found is None else found[1]
 
 
 def normalize_scheme(url: str) -> str:
