@@ -132,7 +132,8 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures on the pages: of both board
 
 instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their baseline, and beside four times the input (needs valgrind)
 	$(BIN)/python benches/instructions.py
-	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n logical tests/contract/test_hook_costs.py
+	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n logical tests/contract/test_hook_costs.py \
+	    tests/contract/test_bench_command.py -k "costs or instructions_are_counted"
 
 # What depends on the interpreter: the core is compiled again, so its unit tests run on each. Versions differ most between
 # the oldest and the newest: fewer random inputs, and real transcripts, run on these. The processes that may differ run

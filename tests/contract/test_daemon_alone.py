@@ -1,14 +1,16 @@
 """One daemon runs for a user, whatever the folder of its sockets and whatever a lock names."""
 
+import contextlib
 import fcntl
 import json
 import os
+import select
 import subprocess
 import sys
 
 import pytest
-from support.daemon import SERVE, answers, refused, wait_until
-from support.host import HANGS_S, Started
+from support.daemon import SERVE, answers, daemon_in, refused, wait_until
+from support.host import Started, command_server
 
 from tailhook._core import send_wake_up
 
@@ -52,25 +54,30 @@ def stranger():
     process.communicate()
 
 
-@pytest.mark.parametrize(
-    "left", ["{pid} 1 no-port /", "{pid} no-port", "999999 5 no-port /", "-1 5 no-port /", "words", "", "\xff"]
-)
-def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(own, stranger, left):
-    own.state.mkdir(parents=True, mode=0o700)
-    with (own.state / "daemon-lock").open("w") as lock:
-        lock.write(left.format(pid=stranger.pid))
-        lock.flush()
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        starting = subprocess.Popen([*SERVE, "--port", "0"], env=own.env, stdout=subprocess.PIPE, text=True)
-        with pytest.raises(subprocess.TimeoutExpired):
-            starting.wait(3)
-    try:
-        assert "Open the board" in starting.stdout.readline()  # once it is free
+LEFT = ["{pid} 1 no-port /", "{pid} no-port", "999999 5 no-port /", "-1 5 no-port /", "words", "", "\xff"]
+STARTS_NOTHING_S = 3  # for a daemon to do what it must not do
+
+
+def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(tmp_path, stranger):
+    """Each daemon has a home of its own, and finds another text in the lock that another process holds."""
+    with contextlib.ExitStack() as stack:
+        daemons = [stack.enter_context(daemon_in(tmp_path / str(number))) for number in range(len(LEFT))]
+        with contextlib.ExitStack() as locks:
+            for daemon, left in zip(daemons, LEFT, strict=True):
+                daemon.state.mkdir(parents=True, mode=0o700)
+                lock = locks.enter_context((daemon.state / "daemon-lock").open("w"))
+                lock.write(left.format(pid=stranger.pid))
+                lock.flush()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                daemon.process = command_server(True).start([*SERVE[3:], "--port", "0"], daemon.env, tmp_path, {})
+            watched = [daemon.process.stdout for daemon in daemons] + [daemon.process.status for daemon in daemons]
+            assert select.select(watched, [], [], STARTS_NOTHING_S)[0] == []
+        for daemon in daemons:
+            assert "Open the board" in daemon.process.stdout.readline()  # once it is free
         assert stranger.poll() is None
-    finally:
-        starting.terminate()
-        starting.communicate(timeout=HANGS_S)
-    assert (own.state / "daemon-lock").read_text() == ""
+        for daemon in daemons:
+            assert daemon.stop() == 0
+            assert (daemon.state / "daemon-lock").read_text() == ""
 
 
 def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
