@@ -181,7 +181,8 @@ def test_objects_of_an_s3_server_give_the_rows_of_files(table, folder, bucket, c
     assert local_rows(one) == wanted
     assert one.report.skipped == ()
     assert sorted_rows(one, one.to_daft().to_pylist()) == wanted
-    assert sorted_rows(one, one.to_ray().take_all()) == wanted
+    if table in ("records", "usage"):  # one reads rows, one joins halves
+        assert sorted_rows(one, one.to_ray().take_all()) == wanted
 
 
 def of_objects(fault):
@@ -189,16 +190,12 @@ def of_objects(fault):
     return lambda path, number: fault(path, number) if ".jsonl" in path else None
 
 
-UNWELL = {
-    "busy at times": every_second_request(BUSY),
-    "reset at times": every_second_request(RESET),
-    "cut at times": every_second_request(CUT),
-    "away for a while": first_requests(BUSY, 6),
-}
+UNWELL = {"at times": every_second_request(BUSY, RESET, CUT), "away for a while": first_requests(BUSY, 6)}
 
 
-@pytest.mark.parametrize("fault", UNWELL)
-@pytest.mark.parametrize("table", ["records", "usage"])
+@pytest.mark.parametrize(
+    ("table", "fault"), [("records", "at times"), ("usage", "at times"), ("usage", "away for a while")]
+)
 def test_no_engine_loses_an_object_of_a_store_that_is_not_well(table, fault, folder, bucket, faults, cluster):
     wanted = sorted(row.replace(str(folder), bucket) for row in local_rows(question(folder, table)))
     for rows in (
@@ -227,8 +224,10 @@ def test_an_object_that_stays_unreadable_ends_the_query_or_is_in_the_report(buck
     assert {row["path"] for row in found} == {row.path for row in one.rows()} - {f"{bucket}/{gone}"}
 
 
-@TABLES
-@pytest.mark.parametrize("engine", ["to_daft", "to_ray"])
+@pytest.mark.parametrize(
+    ("engine", "table"),
+    [*(("to_daft", table) for table in TABLE_COLUMNS), ("to_ray", "records"), ("to_ray", "sessions")],
+)
 def test_a_file_that_is_gone_ends_the_query_or_is_in_the_report(engine, table, folder, tmp_path, cluster):
     gone = tmp_path / "gone.jsonl"
     wanted = local_rows(question(folder, table))

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 BUSY, RESET, CUT = "503", "reset", "cut"  # what it does instead of the store
 
 
-def every_second_request(kind):
-    """Return faults for `unwell`: each object's odd requests fail."""
-    return lambda path, number: kind if number % 2 == 0 else None
+def every_second_request(*kinds):
+    """Return faults for `unwell`: each object's odd requests fail, in one way after another."""
+    return lambda path, number: kinds[(len(path) + number // 2) % len(kinds)] if number % 2 == 0 else None
 
 
 def first_requests(kind, count):
