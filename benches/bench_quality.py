@@ -9,11 +9,11 @@ A hook at 95 % of the limit must pass, one at 110 % of it must fail; on a comput
 processors, either may be too noisy. A simulated round is a run of bare Python and one of the hook, on two processors:
 their processor times share what slows the computer for a while, and each has noise of its own. The more processes
 there are, the more runs have to wait, each time they have used up a slice of processor time: the longer run more
-often. With --real they are processes that work for a known time, while others keep the computer busy; the ratio that
-they are judged by is measured before, at load 0.
+often. With --real they are processes that work for a known time, while others keep the computer busy; their true ratio
+is measured before, at load 0.
 
-A limit in milliseconds is set by the time that the hook takes at the same load without waiting for a processor, which
-is measured before. Other programs also slow a hook that does not wait, and --max-ms counts that as the hook's own time.
+A limit in milliseconds is set by the hook's time at the same load without waiting for a processor. This is measured
+before. Other programs also slow a hook that does not wait, and --max-ms counts the loss as the hook's own time.
 """
 
 import argparse
@@ -185,7 +185,7 @@ def work(steps: int) -> str:
 
 
 def calibrated(project: BenchProject) -> dict[float, int]:
-    """Return for each kind the number of steps with which a process takes that share of the limit, at load 0."""
+    """Return for each kind the number of steps with which a process takes its share of the limit, at load 0."""
     steps = 200_000
     subject = RealHook(project, steps).measure(CALIBRATION_ROUNDS)
     bare = statistics.median(sample.wall for sample in subject.bare_runs)

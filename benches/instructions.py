@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, BenchProject]]:
-    """Set up each case in turn, with a first run, which writes the bytecode; remove the files of one that is done."""
+    """Set up each case in turn, with a first run to write the bytecode; remove the files of a finished case."""
     for number, case in enumerate(CASES):
         if not wanted or case.name in wanted:
             stop = BenchProject(folder / str(number), case, "10 KB")

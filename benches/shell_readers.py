@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LINE = "cd web && npm test 2>&1 | tail -5; echo done"
-# For each reader, a program that defines `read(text)`, which raises an exception for a text that it cannot read.
+# For each reader, a program with a function `read(text)`. It raises an exception for an unreadable text.
 READERS = {
     "nothing": "",
     "tailhook": """

@@ -1,7 +1,7 @@
 """Code regions of Markdown: the core beside md4c, cmark-gfm and markdown-it-py.
 
-The peers that are not Python render HTML, the quickest that can be had of them from Python. First the same code is
-found (by markdown-it-py as regions, by the others as the number of code elements), then the time is taken.
+The peers in other languages than Python render HTML: their quickest output from Python. First the same code is found
+(by markdown-it-py as regions, by the others as the number of code elements), then the time is taken.
 """
 
 import re

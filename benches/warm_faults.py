@@ -3,8 +3,7 @@
 usage: warm_faults.py [--rounds N]   (30)
 
 Prints a table; ends with 1 if the median or the 99th percentile of a fault is later than the goal. Of so few rounds the
-99th percentile is the slowest run, of which a busy computer may be the reason, so a fault that is late is measured
-again.
+99th percentile is the slowest run. A busy computer may be the reason, so a late fault is measured again.
 """
 
 import argparse

@@ -27,7 +27,7 @@ from tailhook.pool.reference_programs import nothing_program
 SIZES = ("10 KB", "10 GB")
 CALLERS = 8
 CROWDS = 60  # rounds of that many callers at once
-REST_S = 11.0  # after which a pool that is not asked has no more workers than it keeps
+REST_S = 11.0  # until an idle pool has only the workers that it keeps
 FAR = 1.5  # times a goal
 GOALS = {True: (1.5, 4.0), False: (3.0, 6.0)}  # of the median and the 99th percentile: nothing to decide, or a decision
 

@@ -1,7 +1,7 @@
 """The terminal board with made-up sessions: run it to see it, or have its picture drawn.
 
-usage: board.py [FILE.svg [KEYS...]]        the keys that are pressed before the picture is drawn, such as: enter
-       board.py --live [SECONDS]            sessions that change, for so long (8); without a terminal, their rows
+usage: board.py [FILE.svg [KEYS...]]        the keys to press before the picture is drawn, such as: enter board.py
+       --live [SECONDS]            sessions that change, for so long (8); without a terminal, their rows
 """
 
 import asyncio

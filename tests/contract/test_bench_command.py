@@ -327,7 +327,7 @@ def test_too_few_rounds_are_named_as_such(bench):
 
 @pytest.fixture
 def busy_processor():
-    """Leave this process and those that it starts one processor, which two others use all the time."""
+    """Leave this process and its children one processor, and let two others use it all the time."""
     if not hasattr(os, "sched_setaffinity"):
         pytest.skip("this system does not bind a process to a processor")
     former = os.sched_getaffinity(0)

@@ -164,7 +164,7 @@ def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, mac
 
 @pytest.fixture
 def memorable(project):
-    """Return a project whose hook asks the memory machine, in a session of which something should be saved."""
+    """Return a project whose hook asks the memory machine, in a session with something to save."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
     return project

@@ -1,4 +1,4 @@
-"""A daemon that a hook starts ignores the folder and the environment in which it was started."""
+"""A daemon that a hook starts ignores the folder and the environment of its start."""
 
 import json
 import os

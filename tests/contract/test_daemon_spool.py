@@ -134,7 +134,7 @@ sys.stdin.read()
 
 
 def host_of(own, project, session, names_itself):
-    """Start a host that reports a session's start.  names_itself: like Claude Code, which runs hooks in a shell."""
+    """Start a host that reports a session's start.  names_itself: like Claude Code: it runs hooks in a shell."""
     argv = project.argv
     if names_itself:
         argv = ["/bin/sh", "-c", f"CLAUDE_PID=$PPID; export CLAUDE_PID; {shlex.join(argv)}; true"]

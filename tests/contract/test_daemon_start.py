@@ -29,7 +29,7 @@ def tmp_path(short_path):
 
 @pytest.fixture
 def plates(project):
-    """Return a project whose hook reports events and may start the daemon, which is not running."""
+    """Return a project whose hook reports events and may start the daemon. No daemon is running."""
     project.argv = [*project.argv[:-1], "plates"]
     del project.env["TAILHOOK_NO_AUTOSTART"]
     project.state = project.home / ".local" / "state" / "tailhook"
@@ -52,7 +52,7 @@ def leave_argv(project, script):
 
 @pytest.fixture
 def starts(plates):
-    """Return the file to which a program that is started in place of the daemon appends a line."""
+    """Return a file. A program started in place of the daemon appends a line to it."""
     path = plates.home / "starts"
     leave_argv(plates, f"echo started >> '{path}'")
     return path

@@ -64,7 +64,7 @@ def configuration(folder, number):
 
 
 def body_of_a_state(folder, number):
-    """Write a loop whose state has many members that other programs have put there."""
+    """Write a loop whose state has many members of other programs."""
     path = idle_loop(60)(folder)
     path.write_text(
         path.read_text().replace(r"\"mode\"", "".join(rf"\"k{n}\":[]," for n in range(number)) + r"\"mode\"")

@@ -43,7 +43,7 @@ OWN_MODULES = {
 
 
 def loaded_by(project, which="True", *words):
-    """Return a stop and the modules that it loads beyond bare Python's and those that Cython makes in memory.
+    """Return a stop and the modules that it loads, without bare Python's and Cython's own in memory.
 
     which: an expression over a module's `spec`.
     words: more arguments of the hook.

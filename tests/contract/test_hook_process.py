@@ -50,7 +50,7 @@ def test_the_command_itself_answers_too(project):
 
 
 def run_with_full_pipe(argv, env, cwd, stdin):
-    """Run a program whose stdout is a non-blocking pipe that is read only once it is full; return code and output."""
+    """Run a program with a non-blocking pipe as stdout, read only once it is full; return code and output."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with Started(argv, env=env, cwd=cwd, stdin=subprocess.PIPE, stdout=writer, stderr=subprocess.DEVNULL) as process:

@@ -25,7 +25,7 @@ def queued(text, **fields):
 
 @pytest.fixture
 def memory(project):
-    """Return a project whose hook asks the memory machine, with a transcript in which something was decided."""
+    """Return a project whose hook asks the memory machine, with a decision in the transcript."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(user("Go on."), assistant(MEMORABLE, id="m1"))
     return project
@@ -183,7 +183,7 @@ LOG = "newest 256 KiB of text were scored"
 
 @pytest.mark.parametrize("newest", [True, False])
 def test_only_the_newest_256_kib_of_text_are_scored_and_the_log_reports_that(memory, newest):
-    """A message that does not fit is cut behind its last line that does; what is older is not scored."""
+    """A message that does not fit is cut behind its last fitting line; older ones are not scored."""
     log = memory.home / "log"
     memory.env["TAILHOOK_LOG"] = str(log)
     memory.transcript.write_text("")

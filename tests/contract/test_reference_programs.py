@@ -1,4 +1,4 @@
-"""The programs that do nothing, beside which doctor and bench measure hooks, on a system that has them elsewhere."""
+"""The programs that do nothing, on a system with other places for them. doctor and bench measure hooks beside them."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The private state folder: every program that opens it refuses one that another user could change."""
+"""The private state folder: every program refuses one that another user could change."""
 
 import json
 import os

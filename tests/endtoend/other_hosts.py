@@ -148,7 +148,7 @@ class Codex(OtherHost):
     session: tuple[str, ...] = ()  # the words that resume or fork one
 
     def argv(self, prompt: str) -> list[str]:
-        """Return arguments that skip the trust in the hooks, which a person gives once."""
+        """Return arguments that skip the trust in the hooks: a person gives it once."""
         return [
             "exec",
             "--dangerously-bypass-approvals-and-sandbox",

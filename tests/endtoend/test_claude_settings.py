@@ -56,7 +56,7 @@ def test_the_doctor_knows_the_settings_that_the_host_ignores(claude, tmp_path):
 
 
 def own_etc(folder):
-    """Return the argv before a program that has an /etc of its own, and the folder that is /etc/claude-code there."""
+    """Return the argv before a program, to give it an /etc of its own, and the folder for /etc/claude-code there."""
     old, new = folder / "old", folder / "new"
     old.mkdir(parents=True)
     (new / MANAGED.name).mkdir(parents=True)
@@ -67,7 +67,7 @@ def own_etc(folder):
     return ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(folder)], new / MANAGED.name
 
 
-# What stands in which file, and the files whose hooks run.
+# The contents of the files, and the files whose hooks run.
 MANAGED_CASES = {
     "allowManagedHooksOnly": ({"managed": {"allowManagedHooksOnly": True}}, ["managed"]),
     "disableAllHooks": ({"managed": {"disableAllHooks": True}}, []),

@@ -23,7 +23,7 @@ QUESTION = use(
 
 @pytest.fixture
 def board(claude, tmp_path):
-    """Yield a function that starts a session of Claude Code, whose events are reported to a running daemon."""
+    """Yield a function that starts a session of Claude Code with its events reported to a running daemon."""
     claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
     claude.idle_notification_ms = 60_000
     claude.tailhook("install", "--yes", "--with", "plates")

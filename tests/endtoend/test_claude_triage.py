@@ -1,4 +1,4 @@
-"""A whole triage pipeline in a session of Claude Code, whose agent launches the sub-agents that it is asked for."""
+"""A whole triage pipeline in a session of Claude Code. The agent launches the requested sub-agents."""
 
 import json
 import re

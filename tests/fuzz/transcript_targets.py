@@ -64,7 +64,7 @@ def host_records(data):
 
 
 def parts_of_messages(records, host):
-    """Return the records that messages have: a uuid's first one, and every one of Gemini, which restates messages."""
+    """Return the records of messages: a uuid's first one, and all of Gemini, because Gemini restates messages."""
     seen, found = set(), []
     for record in records:
         if record.role is not None and (host == "gemini" or record.uuid is None or record.uuid not in seen):

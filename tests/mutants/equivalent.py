@@ -70,10 +70,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/memory.py",
         "",
-        '"LINES_BEFORE": 2, # of a line, in which a booster counts for it',
+        '"LINES_BEFORE": 2, # lines before and after a line where a booster counts for it',
         (
-            '"LINES_BEFORE": 1, # of a line, in which a booster counts for it',
-            '"LINES_BEFORE": 3, # of a line, in which a booster counts for it',
+            '"LINES_BEFORE": 1, # lines before and after a line where a booster counts for it',
+            '"LINES_BEFORE": 3, # lines before and after a line where a booster counts for it',
         ),
         CORE,
     ),
@@ -81,10 +81,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/memory.py",
         "",
-        '"NEGATION_REACH_BYTES": 14, # from a negation to the keyword that it takes back',
+        '"NEGATION_REACH_BYTES": 14, # from a negation to the keyword that it cancels',
         (
-            '"NEGATION_REACH_BYTES": 13, # from a negation to the keyword that it takes back',
-            '"NEGATION_REACH_BYTES": 15, # from a negation to the keyword that it takes back',
+            '"NEGATION_REACH_BYTES": 13, # from a negation to the keyword that it cancels',
+            '"NEGATION_REACH_BYTES": 15, # from a negation to the keyword that it cancels',
         ),
         CORE,
     ),
@@ -100,7 +100,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "reload",
         "self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime",
         ("self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True).st_mtime",),
-        "The file was read before, which fails for a link; only a link that takes its place in between differs.",
+        "The file was read before, and that fails for a link; only a link that takes its place in between differs.",
     ),
     (
         "stores/frontmatter.py",
@@ -126,20 +126,20 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/jsonfile.py",
         "",
-        "ROWS_PIECE_BYTES = 64 << 10 # bytes that are laid out at a time",
+        "ROWS_PIECE_BYTES = 64 << 10 # bytes to lay out at a time",
         (
-            "ROWS_PIECE_BYTES = 65 << 10 # bytes that are laid out at a time",
-            "ROWS_PIECE_BYTES = 63 << 10 # bytes that are laid out at a time",
-            "ROWS_PIECE_BYTES = 64 << 11 # bytes that are laid out at a time",
-            "ROWS_PIECE_BYTES = 64 << 9 # bytes that are laid out at a time",
+            "ROWS_PIECE_BYTES = 65 << 10 # bytes to lay out at a time",
+            "ROWS_PIECE_BYTES = 63 << 10 # bytes to lay out at a time",
+            "ROWS_PIECE_BYTES = 64 << 11 # bytes to lay out at a time",
+            "ROWS_PIECE_BYTES = 64 << 9 # bytes to lay out at a time",
         ),
         TUNING,
     ),
     (
         "stores/jsonfile.py",
         "__init__",
-        "self.read_from = -1 # stays open, so that a file which replaces this one cannot get its inode",
-        ("self.read_from = - 2 # stays open, so that a file which replaces this one cannot get its inode",),
+        "self.read_from = -1 # stays open, so that a replacing file cannot get the same inode",
+        ("self.read_from = - 2 # stays open, so that a replacing file cannot get the same inode",),
         FD_0,
     ),
     (
@@ -184,11 +184,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "stores/atomic.py",
         "",
-        "READ_BYTES = 1 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+        "READ_BYTES = 1 << 16 # bytes to read at a time; a larger buffer would be mapped and unmapped",
         (
-            "READ_BYTES = 2 << 16 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
-            "READ_BYTES = 1 << 17 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
-            "READ_BYTES = 1 << 15 # bytes that are read at a time; for more, the buffer would be mapped and unmapped",
+            "READ_BYTES = 2 << 16 # bytes to read at a time; a larger buffer would be mapped and unmapped",
+            "READ_BYTES = 1 << 17 # bytes to read at a time; a larger buffer would be mapped and unmapped",
+            "READ_BYTES = 1 << 15 # bytes to read at a time; a larger buffer would be mapped and unmapped",
         ),
         TUNING,
     ),
@@ -272,10 +272,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "plates/inbox.py",
         "",
-        "MAX_HEAD_BYTES = 4096 # of a file's first line, which identify the file",
+        "MAX_HEAD_BYTES = 4096 # of a file's first line; they identify the file",
         (
-            "MAX_HEAD_BYTES = 4097 # of a file's first line, which identify the file",
-            "MAX_HEAD_BYTES = 4095 # of a file's first line, which identify the file",
+            "MAX_HEAD_BYTES = 4097 # of a file's first line; they identify the file",
+            "MAX_HEAD_BYTES = 4095 # of a file's first line; they identify the file",
         ),
         "Events differ in their id, which stands at the beginning of a line.",
     ),
@@ -312,7 +312,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "unescaped",
         'width = {"x": 2, "u": 4, "U": 8}.get(part[0], 0)',
         ('width = {"x": 2, "u": 4, "U": 8}.get(part[0], -1)',),
-        "An unknown escape has no digits then either, which is the error that leaves it as written.",
+        "An unknown escape has no digits then either: this error leaves it as written.",
     ),
     (
         "stores/jwz_index.py",
@@ -368,10 +368,10 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/secrets.py",
         "",
-        "MAX_KEY_CHARS = 256 # of a word, that are looked at for that",
+        "MAX_KEY_CHARS = 256 # of a word, examined for that",
         (
-            "MAX_KEY_CHARS = 255 # of a word, that are looked at for that",
-            "MAX_KEY_CHARS = 257 # of a word, that are looked at for that",
+            "MAX_KEY_CHARS = 255 # of a word, examined for that",
+            "MAX_KEY_CHARS = 257 # of a word, examined for that",
         ),
         BOUND,
     ),

@@ -1,4 +1,4 @@
-"""The lines that count for a category: as an oracle has it that was written from the machine's page alone."""
+"""The lines that count for a category, beside an oracle written only from the machine's page."""
 
 from random import Random
 

@@ -37,7 +37,7 @@ def codex_upgraded_in_the_middle() -> History:
 
 
 def codex_went_back_to_an_older_version() -> History:
-    """Return a thread whose last responses have no token_usage_record; one of them is as large as one that has."""
+    """Return a thread whose last responses have no token_usage_record; one of them is as large as one with it."""
     codex = Codex("0.153.0", records=True)
     thread = codex.thread("A").turn()
     thread.respond(1000, 200, 50)
@@ -99,7 +99,7 @@ def codex_compacted(*, records: bool, model: str = CODEX_MODEL) -> History:
 
 
 def codex_estimate_first() -> History:
-    """Return a sub-agent whose file begins with the estimate of a compacted history, and one that overflowed."""
+    """Return a sub-agent whose file begins with the estimate of a compacted history, and an overflowed one."""
     codex = Codex("0.148.0", "paginated")
     parent = codex.thread("A").turn()
     parent.respond(1000, 200, 50)

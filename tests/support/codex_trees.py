@@ -69,7 +69,7 @@ def spawn_at_zero(codex: Codex, thread: CodexThread, name: str) -> CodexThread:
 
 
 def spawn_as_fork(codex: Codex, thread: CodexThread, name: str) -> CodexThread:
-    """Return a sub-agent that starts at zero and names its parent as the thread that it was forked from."""
+    """Return a sub-agent that starts at zero and names its parent as the origin of its fork."""
     return thread.spawn(name, forked_from_id=thread.id)
 
 

@@ -80,7 +80,7 @@ class CodexThread:
         return self
 
     def begin_turn(self, model: str) -> None:
-        """Begin a turn whose turn_context comes later: one that compacts."""
+        """Begin a turn that compacts: its turn_context comes later."""
         self.model = model
         if self.codex.turn_ids:
             self.codex.turns += 1

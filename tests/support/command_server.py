@@ -1,4 +1,4 @@
-"""Runs `tailhook` commands in processes that are forked from one that has imported the package.
+"""Runs `tailhook` commands in forks of a process that has imported the package.
 
 To start Python, to import and to end takes 60 to 80 ms of processor time, a fork 7 ms. The command is a
 process all the same, with its own environment, folder, streams and exit code. Tests of what a process imports, and

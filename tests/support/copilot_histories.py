@@ -145,7 +145,7 @@ def copilot_upgraded(*, records: bool) -> History:
 
 
 def copilot_killed(*, records: bool) -> History:
-    """Return a run that was killed, one that was shut down, and one that is not at its end."""
+    """Return a killed run, one with its shutdown, and an unfinished one."""
     copilot = Copilot().run("1.0.78", takes_up=False, records=records)
     copilot.call(1230, 200, 30, 50)
     copilot.kill()
@@ -176,7 +176,7 @@ def copilot_back_to_an_older_version() -> History:
 
 
 def copilot_killed_and_resumed_by_an_older_version() -> History:
-    """Return a run with records that was killed, and one of 1.0.61, which does not take up anything."""
+    """Return a killed run with records, and one of 1.0.61 without any earlier sums."""
     copilot = Copilot().run("1.0.102", takes_up=False, records=True)
     copilot.call(1230, 200, 30, 50)
     copilot.kill()
@@ -189,7 +189,7 @@ def copilot_killed_and_resumed_by_an_older_version() -> History:
 
 
 def copilot_killed_without_names() -> History:
-    """Return a run of 1.0.34 that was killed: its messages have no model, which session.model_change has."""
+    """Return a killed run of 1.0.34: its messages have no model, only session.model_change has."""
     copilot = Copilot().run("1.0.34", takes_up=False, records=False, named=False)
     copilot.write("session.model_change", {"newModel": "gpt-6"})
     copilot.call(1230, 200, 0, 50, model="gpt-6")

@@ -90,7 +90,7 @@ def gemini_plain() -> History:
 
 
 def gemini_set() -> History:
-    """Return a chat that was resumed and compressed: `$set` has messages that have a record, and drops others."""
+    """Return a resumed and compressed chat: `$set` has messages that have a record, and drops others."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50)

@@ -1,7 +1,7 @@
 """What other hosts than Claude Code send when their agent stops, and what their transcripts have by then.
 
-The keys are those that Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 really send (tests/endtoend), and those that
-Cursor documents.
+The keys are the real ones of Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 (tests/endtoend), and Cursor's documented
+ones.
 """
 
 import json

@@ -105,7 +105,7 @@ def sessions(folder: Path) -> "list[dict]":
 
 
 def post_statuses_of_hours(daemon) -> int:
-    """Post two permissions that wait for hours, a turn that ended long ago, and a late event of the first one.
+    """Post two permissions that wait for hours, a long ended turn, and a late event of the first one.
 
     Returns the present in Unix milliseconds.
     """

@@ -1,4 +1,4 @@
-"""Counts the lines that an action executes: a measure of its cost that does not depend on how busy the machine is."""
+"""Counts the executed lines of an action: a measure of its cost that does not depend on how busy the machine is."""
 
 import sys
 

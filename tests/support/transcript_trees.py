@@ -281,7 +281,7 @@ class Grower:
                 self.sub_agent(file)
 
     def copy_of(self, file: Transcript) -> Transcript:
-        """Return a resumed or forked session that begins with lines of another one, whose times stay as they are."""
+        """Return a resumed or forked session that begins with lines of another one, with their old times."""
         way = self.random.choice(("fork", "renamed", "kept"))
         session = self.id(self.random.choice(("session-", "a-session-")))  # a path before or after the other one's
         found = self.begin(f"projects/p/{session}.jsonl", session)

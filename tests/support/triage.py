@@ -73,7 +73,7 @@ def planning(*groups):
 
 
 class Agent:
-    """An agent that follows the reason of a block, and nothing else, in the state file that the reason names."""
+    """An agent that follows only the reason of a block, in the reason's state file."""
 
     def __init__(self, judge):
         self.judge = judge  # of an entry: what the investigator finds

@@ -42,8 +42,8 @@ def test_the_arrows_between_the_rooms_point_one_way():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Modules that a hook loads only for a large store, or for a word that could be a secret, and what they share with the
-# module that loads them. A third module for that would cost every such hook 0.2 to 0.5 % of its instructions.
+# Modules for a large store or a possible secret: a hook loads them only for these, and they share names with their
+# loader. A third module for the names would cost every such hook 0.2 to 0.5 % of its instructions.
 CIRCLES = {
     ("machines.key_looks", "machines.secrets"),
     ("machines.passwords", "machines.secrets"),

@@ -12,7 +12,7 @@ from tailhook.bench.rounds import Limits, Subject, measure_until_clear
 
 @pytest.fixture
 def measured():
-    """Let rounds give times that are given, one list for each time that a subject is measured."""
+    """Let rounds give these times: one list for each measurement of a subject."""
 
     def run(limits, attempts=4, **batches):
         subjects = [Subject(name, "", "command", [], None) for name in batches]

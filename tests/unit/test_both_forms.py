@@ -1,4 +1,4 @@
-"""Hooks that are run cold and warm, while the pool that the tests share ends."""
+"""Hooks run cold and warm, while the tests' shared pool ends."""
 
 import signal
 from pathlib import Path

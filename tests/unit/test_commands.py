@@ -503,7 +503,7 @@ PLAIN = [
 
 
 def one_command(random, depth):
-    """Return a line that runs something; every part of it that stands where a command can stand is reached."""
+    """Return a line that runs something; every part in the place of a command is reached."""
     program = random.choice(PROGRAMS)
     if depth == 0:
         return random.choice(PLAIN).replace("PROGRAM", program)

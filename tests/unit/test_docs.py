@@ -128,7 +128,7 @@ def resolve(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
 
 
 def flags(*commands: argparse.ArgumentParser) -> set[str]:
-    """Return the flags of commands that a page has to list: all but --help and --json, which many have."""
+    """Return the flags of commands that a page has to list: all but the common --help and --json."""
     found = set()
     for command in commands:
         for action in command._actions:

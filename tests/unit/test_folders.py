@@ -146,7 +146,7 @@ def test_roots_own_group_may_not_write_above_the_folder(shared):
     assert found(home / "state") == (True, f"{home} can be written by other users")
 
 
-# ---- in a user namespace, which shows users that it does not know, root among them, as one ----
+# ---- in a user namespace: it shows all unknown users, root among them, as one ----
 
 
 @needs_root

@@ -27,7 +27,7 @@ from tailhook.hook.payload import (
 
 @pytest.fixture
 def env(monkeypatch):
-    """Return the environment that the hook sees, which is empty."""
+    """Return the environment that the hook sees: it is empty."""
     variables: dict[bytes, bytes] = {}
     monkeypatch.setattr("posix.environ", variables)
     return variables

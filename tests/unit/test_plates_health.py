@@ -1,4 +1,4 @@
-"""The health check: waits that ended without an event, events that come meanwhile, and the bound on recovery."""
+"""The health check: waits that ended without an event, events meanwhile, and the bound on recovery."""
 
 import os
 import random
@@ -132,7 +132,7 @@ def test_a_wait_ends_within_twelve_seconds_of_its_answer_and_by_nothing_else(wor
 
 
 def waits_for(world, tmp_path, *ids, **fields):
-    """Begin a session that waits for tools whose calls are in its transcript. Returns the transcript's path."""
+    """Begin a session that waits for tools, with their calls in its transcript. Returns the transcript's path."""
     world.health.look = look_at
     path = write(tmp_path / "t.jsonl", record("user", "Go.", world.now - 1), call(*ids, at=world.now - 0.05))
     for name in ids:

@@ -384,7 +384,7 @@ def test_one_that_gets_a_signal_stops_between_two_lines(inbox, monkeypatch):
 
 
 def count_transactions(database):
-    """Return a list that gets an item with each transaction that is committed."""
+    """Return a list that gets an item with each committed transaction."""
     found = []
     sa.event.listen(database.engine, "commit", found.append)
     return found

@@ -13,7 +13,7 @@ from tailhook.plates.health import MAX_DECODED_BYTES, LookCache, Since, last_wor
 
 
 def padded(path, number, *records):
-    """Write records and behind them that many bytes, in lines that are not records."""
+    """Write records, and behind them so many bytes in lines that are not records."""
     write(path, *records)
     with path.open("ab") as out:
         out.write((b"x" * 999 + b"\n") * (number // 1000) + b"x" * (number % 1000 - 1) + b"\n" * (number % 1000 > 0))

@@ -1,4 +1,4 @@
-"""A session keeps the project in which it began, and the time at which it began."""
+"""A session keeps the project and the time of its beginning."""
 
 import pytest
 from support.plate_reports import ended, report

@@ -271,7 +271,7 @@ posix.write(2, json.dumps([sorted(map(str, set(states().items()) ^ set(before.it
 
 
 def project_with_states(folder):
-    """Return a project in which each machine that can has something to decide."""
+    """Return a project with something to decide for each machine."""
     folder.mkdir()
     project = Project(folder / "project", folder / "home", [])
     project.loop()
@@ -335,7 +335,7 @@ def test_a_request_leaves_nothing_in_the_modules(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer may have a thread of its own")
 def test_the_import_of_what_a_pool_loads_starts_no_thread():
-    """A fork copies only the thread that calls it, with the locks that others hold."""
+    """A fork copies only the calling thread, with the locks that others hold."""
     package = os.path.dirname(sys.modules["tailhook"].__file__)
     modules = sorted(name[:-3] for name in os.listdir(f"{package}/pool") if name.endswith(".py") and name != "entry.py")
     code = (

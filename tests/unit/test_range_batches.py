@@ -136,7 +136,7 @@ def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file)
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
     interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # seconds for which a thread that does not wait keeps the GIL
+    sys.setswitchinterval(1000)  # seconds; a thread that does not wait keeps the GIL so long
     try:
         for number in range(22):
             if number == 2:

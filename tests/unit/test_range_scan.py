@@ -353,7 +353,7 @@ def test_a_range_needs_no_gil_from_the_first_to_the_last_byte(file):
         begins.append(True)
         scan_range(fd, 0, None, program, into=scan)
 
-    sys.setswitchinterval(1000)  # seconds for which a thread that does not wait keeps the GIL
+    sys.setswitchinterval(1000)  # seconds; a thread that does not wait keeps the GIL so long
     try:
         thread = in_thread(run)
         while not begins:

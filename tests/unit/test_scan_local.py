@@ -230,7 +230,7 @@ def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
 def rows_and_memory(folder, table):
     """Return how many rows a scan gives in a process of its own, and how many mebibytes it takes for them."""
     code = (
-        # Not `getrusage`, whose peak is at least that of the process which started this one.
+        # Not `getrusage`: its peak is at least the parent process's.
         "import pathlib, sys, tailhook; list(tailhook.scan(sys.argv[1] + '/none', 'records'));"
         "peak = lambda: int(pathlib.Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0]);"
         "before = peak();"

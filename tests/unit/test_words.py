@@ -233,3 +233,86 @@ KEPT = [
 @in_one_test("line", [*FOUND, *KEPT])
 def test_the_patterns_find_a_phrase_and_not_its_neighbours(line):
     assert any(re.search(phrase, line) for phrase in PLAIN) is (line in FOUND)
+
+
+# ---- relative clauses ----------------------------------------------------------------------------------------------
+
+# A docstring, a comment or a string. A comment of several lines and strings beside each other are one piece.
+PYTHON_PIECES = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""|[rf]{0,2}"(?:[^"\\\n]|\\.)*"(?:\s*[rf]{0,2}"(?:[^"\\\n]|\\.)*")*'
+    r"|#[^\n]*(?:\n[ \t]*#[^\n]*)*"
+)
+C_PIECES = re.compile(
+    r'/\*.*?\*/|"(?:[^"\\\n]|\\.)*"(?:\s*"(?:[^"\\\n]|\\.)*")*|(?<!:)//[^\n]*(?:\n[ \t]*//[^\n]*)*', re.DOTALL
+)
+CODE_BLOCKS = re.compile(r"^[ \t]*```.*?^[ \t]*```|^[ \t]*(?:>>>|\.\.\.) .*?$|\]\([^)\n]*\)", re.DOTALL | re.MULTILINE)
+COMMENT_MARKS = re.compile(r'^[ \t]*(?:#|//|\*)|"\s*[rf]{0,2}"', re.MULTILINE)
+# Where a sentence ends at the latest: at a blank line, a list item, a cell, or a line about a parameter.
+PARTS = re.compile(r"\n\s*\n|\n[ \t]*[-*] |\n[ \t]*\d+\. |\||\n(?=[ \t]*\w[\w, ]*: )|\n(?=#)")
+SENTENCE_END = re.compile(r"(?<=[.!?])[\"`)*]*\s+(?=[A-Z`\"'(\[*…])")
+# After these words, "that" begins the content of a report or a purpose, or means a thing: "so that", "shows that".
+NOT_RELATIVE = re.compile(
+    r"(?:so|such|than|as|if|when|while|after|before|until|unless|without|like|about|into|over|under|behind"
+    r"|between|during|except|beyond|beside|because|and|or|but|then|not|is|are|was|were|be|of|to|for|in|by|with"
+    r"|from|at|on|through|only|both|all|also|even|just|does|do|did|has|have|had|show|shows|showed|note|notes"
+    r"|mean|means|report|reports|check|checks|know|knows|ensure|ensures|require|requires|print|prints|warn"
+    r"|warns|assert|asserts|see|sees|find|finds|prove|proves|confirm|confirms|expect|expects|imply|implies"
+    r"|believe|allow|allows|returns|guess|add|adds|agree|decide|decides)\Z",
+    re.IGNORECASE,
+)
+RELATIVE = re.compile(
+    r"(?:,\s|\b(?:in|of|to|for|by|on|from|with|at|behind|after|without|through|under|above|below|over|into|before|among"
+    r"|against)\s)(?:which|whom)\b"
+    r"|\bwhose\b|\bwho\b|(?<!\bso\s)\b([\w`)'\"%*]+)\s+that\b(?!\s*(?:[.,;:)\]|]|$))"
+)
+MAYBE_RELATIVE = re.compile(r"\b(?:that|which|whom|whose|who)\b")
+
+
+def relative_clauses(sentence):
+    """Return how many relative clauses a sentence has, as far as a search can see it."""
+    before = [match[1] for match in RELATIVE.finditer(sentence)]
+    return sum(word is None or not NOT_RELATIVE.match(word) for word in before)
+
+
+def pieces(path, text):
+    """Yield the offset and the words of each docstring, comment and string in a file; of a page, all of it."""
+    if path.suffix == ".md":
+        yield 0, text
+        return
+    for match in (C_PIECES if path.suffix in (".h", ".js", ".css") else PYTHON_PIECES).finditer(text):
+        if len(MAYBE_RELATIVE.findall(match[0])) > 1:
+            yield match.start(), COMMENT_MARKS.sub("", match[0])
+
+
+def sentences(words):
+    """Yield the sentences in the words of a piece, each on one line."""
+    for part in PARTS.split(CODE_BLOCKS.sub("\n\n", words)):
+        if len(MAYBE_RELATIVE.findall(part)) > 1:
+            yield from SENTENCE_END.split(" ".join(part.split()))
+
+
+def test_a_sentence_has_at_most_one_relative_clause():
+    found = []
+    for path, lines in sources():
+        text = "\n".join(lines)
+        for offset, words in pieces(path, text):
+            line = text.count("\n", 0, offset) + 1
+            crowded = [sentence for sentence in sentences(words) if relative_clauses(sentence) > 1]
+            found += [f"{path.relative_to(ROOT)}:{line}: {sentence[:200]}" for sentence in crowded]
+    assert not found, "make two sentences of one, or name the thing\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "count"),
+    [
+        ("Return the facts of a stop of the session that the loop belongs to, in which nothing happens.", 2),
+        ("A folder whose files have names that are not UTF-8.", 2),
+        ("the file to which a program that is started appends a line", 2),
+        ("`install` writes hooks that a launcher which the host starts runs, for a session that begins.", 2),
+        ("Report that the daemon, which runs, is so old that it must end.", 1),
+        ("Print that the file that is damaged was renamed, so that the next run works.", 1),
+        ("If the host allows that, it waits for that folder.", 0),
+    ],
+)
+def test_relative_clauses_are_counted(sentence, count):
+    assert relative_clauses(sentence) == count

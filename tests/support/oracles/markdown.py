@@ -1,8 +1,8 @@
 """Where a Markdown text is code, according to markdown-it-py's commonmark preset.
 
 Blocks come from token.map. Code spans and inline comments have no position there: the inline rules are wrapped to note
-where they match in the content of their paragraph or heading, and the rules that make that content are wrapped to
-note which bytes of the source it is made of.
+where they match in the content of their paragraph or heading, and the rules that make the content are wrapped to note
+its bytes in the source.
 
 Where markdown-it-py is known to leave CommonMark it is set right, in the section so named; the numbers there are those
 of docs/decisions/markdown-differences.md.
@@ -25,8 +25,8 @@ RAW = re.compile(r"<(?:pre|script|style|textarea)(?=[ \t>\n]|\Z)", re.IGNORECASE
 class Lines:
     """Maps each position of a content made by StateBlock.getLines to its position in the source.
 
-    A line of the content is the end of a line of the source, so both are aligned there; blanks that stand for part of
-    a tab come before everything that could be asked for.
+    A line of the content is the end of a line of the source, so both are aligned there; blanks for a part of a tab come
+    before everything that could be asked for.
     """
 
     def __init__(self, pieces: list[str], ends: list[int]):

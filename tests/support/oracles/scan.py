@@ -417,7 +417,7 @@ def row_of_response(occurrences: list[tuple[Line, Usage]]) -> tuple[Any, Row]:
 
 
 def sessions(files: Files, question: Question) -> list[Row]:
-    """Return one row for each session that has a line that is not blank, sorted by session id.
+    """Return one row for each session with a line that is not blank, sorted by session id.
 
     since and until keep the sessions that have a record in that time or span it: `end` is not before since, and `start`
     is before until. The figures are those of the whole session. The other conditions are on the columns of the row.
@@ -452,8 +452,8 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
     message id and request id are one message, and all of a message id if one of them has no request id. `messages` are
     those of the main conversation with own words, prompts included. `tool_calls` are distinct ids of tool uses, and
     uses without an id. `errors` are records with `is_error`.
-    `sub_agents` are distinct agent ids, in progress records too. models and tokens are those of the usage rows that
-    belong to the session; models are sorted, tokens that are missing count 0, and a sum is at most 2^63 - 1.
+    `sub_agents` are distinct agent ids, in progress records too. models and tokens are those of the session's usage
+    rows; models are sorted, missing tokens count 0, and a sum is at most 2^63 - 1.
 
     `bytes` are those of the session's lines with their newlines; broken lines without a record, like all lines that
     name no session, belong to the file's own session. Blank lines belong to no session.

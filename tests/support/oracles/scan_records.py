@@ -147,7 +147,7 @@ def read_restated(line: bytes, head: Head, known: set[str]) -> list[Record]:
 
 
 def tool_use(use_id: Any, name: Any, value: Any, source: str | None) -> ToolUse:
-    """Return a tool use with the file that it edits or the command that it runs.
+    """Return a tool use with its edited file or its command.
 
     file: `file_path` of Edit, Write, MultiEdit, write_file and replace, `notebook_path` of NotebookEdit, `path` of
     edit, create and str_replace_editor, the first file of an apply_patch; reading is not editing.
@@ -171,8 +171,8 @@ def has_own_words(record: Record, host: str) -> bool:
     """Return whether a record has words of the agent or of a person (memory.md, "Messages").
 
     It is a record of a person or an assistant with text that is not blank; it is not meta, an API error or a compact
-    summary; and if it is a person's, its text does not begin with what only the host writes there (HOST_WORDS) or what
-    its app sends (APP_WORDS), which is a message to the memory machine.
+    summary; and if it is a person's, its text does not begin with the host's words (HOST_WORDS) or its app's
+    (APP_WORDS). To the memory machine, the app's words are a message.
     """
     if record.role not in ("user", "human", "assistant") or not record.text.strip() or record.is_host_made:
         return False
@@ -185,8 +185,8 @@ def read_claude_code(record: dict[str, Any], source: str) -> Record:
 
     `text` is `message.content`, or the record's own `content`, but for a tool's result: the string, or its strings and
     text blocks that are not blank, joined by newlines. `role` is the message's, otherwise the type; of human, user and
-    assistant records only, which also are the only ones whose own `content` has tools. A prompt that was queued while
-    the agent worked is an attachment: `prompt` is its content, "user" its role.
+    assistant records only; and only in these the record's own `content` has tools. A prompt that was queued while the
+    agent worked is an attachment: `prompt` is its content, "user" its role.
     `is_error`: an API error (`isApiErrorMessage`, or subtype `api_error`), or one of its tool results has `is_error`.
     """
     kind = short_string(record.get("type"))

@@ -3,7 +3,7 @@
 A rollout has two kinds of records with tokens.
 
 token_usage_record (since 0.151 alphas; in both history modes, with and without `ordinal`: 0.169.0 writes it to files
-that 0.44 began). One for each response that came with usage, also for one that made a compaction. It names its
+that 0.44 began). One for each response with usage, also for that of a compaction. It names its
 thread, its turn and its response. codex-rs/core/src/session/mod.rs writes it when the response completes, before the
 token_count of the same response (turn.rs). A user's fork copies it as it is; a sub-agent's fork leaves it out
 (codex-rs/core/src/agent/control/spawn.rs, keep_forked_rollout_item). A `compacted` record holds a second copy of the
@@ -17,8 +17,8 @@ After an overflow (fill_to_context_window) both have `total_tokens` alone.
 
 A thread's total begins at zero, or where its copied history ended: Session::record_initial_history takes up the last
 token_count of what was resumed or forked. A fork in the paginated mode copies nothing: `history_base` names the
-file and the ordinal at which its own lines go on. So does the file that thread/revert begins for the same thread; its
-name has an id of its own behind that of the thread, and a later `history_base` may name that id (0.169.0).
+file and the ordinal at which its own lines go on. So does the file that thread/revert begins for the same thread. Its
+name has an id of its own behind that of the thread, and a later `history_base` may have this id (0.169.0).
 """
 
 from collections.abc import Iterable
@@ -133,12 +133,12 @@ def recorded(rollouts: list[Rollout]) -> list[Response]:
 def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
     """Return the responses of a file that only a token_count has.
 
-    That is one whose running total is another than before, with a last usage that has components, that was not copied
-    from another file, and that no token_usage_record in front of it has. The record's usage is the last usage, or it is
-    what was added to the total: a later version takes server-side searches out of the last usage, which is the size
-    of the context (server_web_search_usage_does_not_inflate_active_context in codex-rs/core/tests). A reviewer that
-    goes on from another one's checkpoint begins with a `compacted` record that has the other's latest record, and the
-    token_count of the same response (codex-rs/core/src/session/guardian_checkpoint.rs).
+    Such a response changes the running total. Its last usage has components, was not copied from another file, and is
+    not in a token_usage_record in front of it. The record's usage is the last usage, or it is
+    the growth of the total: a later version takes server-side searches out of the last usage, which is the size
+    of the context (server_web_search_usage_does_not_inflate_active_context in codex-rs/core/tests). A reviewer may go
+    on from another one's checkpoint. Then it begins with a `compacted` record that has the other's latest record, and
+    the token_count of the same response (codex-rs/core/src/session/guardian_checkpoint.rs).
     """
     copied = max((copied_counts(rollout, other) for other in sources(rollout, rollouts)), default=0)
     before = inherited_total(rollout, rollouts)
