@@ -135,26 +135,23 @@ instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their b
 	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n logical tests/contract/test_hook_costs.py \
 	    tests/contract/test_bench_command.py -k "costs or instructions_are_counted"
 
-# What depends on the interpreter: the core is compiled again, so its unit tests run on each. Versions differ most between
-# the oldest and the newest: fewer random inputs, and real transcripts, run on these. The processes that may differ run
-# on the newest: what the hook imports, both its forms, the daemon, the terminal board, the scan. Kills, crowds, sizes,
-# the browser, the C compiler and the words of pages do not depend on the interpreter, and run in `make test`.
+# What depends on the interpreter: the core is compiled again, so its unit tests run on each. The newest repeats more of
+# `make test`: fewer random inputs, real transcripts, and the processes that may differ (what the hook imports, both its
+# forms, the daemon, the terminal board, the scan). Kills, crowds, sizes, the browser, the C compiler and the words of
+# pages do not depend on the interpreter.
 PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py \
 	daemon_start.py daemon_corrupt.py plates_process.py board_surroundings.py scan_command.py scan_formats.py \
 	usage_command.py install_command.py doctor_command.py)
 ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py portable_c.py bench_rounds.py)
 # Tests of servers, which only the newest interpreter repeats.
 WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_scan_objects.py
-interpreters: ## unit tests on each CPython at hand from 3.11 up, more on the oldest and the newest; BUT=3.11 without that, ONLY=3.11
-	@set -e; found=$$(ONLY=$(ONLY) .ci/interpreters $(BUT)); set -- $$found; number=0; \
-	core="tests/property tests/corpora tests/fuzz"; for python; do \
+interpreters: ## unit tests on each CPython at hand from 3.11 up, more on the newest; BUT=3.11 without that, ONLY=3.11
+	@set -e; found=$$(ONLY=$(ONLY) .ci/interpreters $(BUT)); set -- $$found; \
+	for python; do \
 	    version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
-	    number=$$((number + 1)); \
-	    case $$number in \
-	        $$#) tests="$(PROCESSES) $$core" ;; \
-	        1) tests="tests/contract/test_hook_process.py tests/contract/test_daemon_corrupt.py $$core $(WITHOUT_SERVERS)" ;; \
-	        *) tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)" ;; \
-	    esac; \
+	    shift; \
+	    tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)"; \
+	    [ $$# != 0 ] || tests="$(PROCESSES) tests/property tests/corpora tests/fuzz"; \
 	    echo "== CPython $$version"; \
 	    TAILHOOK_SAMPLE=1 $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
 	        TESTS="-m 'not system' tests/unit $$tests $(ANYWHERE)"; \
