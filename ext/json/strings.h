@@ -50,8 +50,9 @@ static inline uint64_t
 tailhook_escaped(uint64_t backslashes, uint64_t *carry)
 {
     const uint64_t even = UINT64_C(0x5555555555555555);
-    /* Within a run of backslashes every other one escapes. The addition carries a run that begins at an odd bit out of
-       the run, so that the sum differs from the run below its end, and nowhere else. */
+    /* Every other backslash of a run escapes. If a run begins at an odd bit, the addition clears its bits and carries
+       into the bit behind it. It changes no other run. A run from an odd bit thus escapes even bits, a run from an even
+       bit escapes odd bits. */
     const uint64_t starts = backslashes & ~*carry;
     const uint64_t follows = starts << 1 | *carry;
     const uint64_t odd_starts = starts & ~even & ~follows;

@@ -10,16 +10,16 @@
 #define TAILHOOK_READY_MAGIC 0x31594452504F4F4CULL
 #define TAILHOOK_REQUEST_MAGIC 0x31514552504F4F4CULL
 
-/* A pool listens for callers like itself: the path of its socket is the prefix in the file "installation", a dot, and the
-   lower half of its tailhook_caller_kind in TAILHOOK_KIND_DIGITS hexadecimal digits. */
+/* A pool listens for callers like itself. The path of its socket is the prefix in the file "installation", a dot, and
+   the lower half of its tailhook_caller_kind in TAILHOOK_KIND_DIGITS hexadecimal digits. */
 
-/* From the worker, when it has accepted the connection: it can take a request. */
+/* The worker's message after it has accepted the connection: it can take a request. */
 struct tailhook_ready {
     uint64_t magic;
     uint64_t identity; /* tailhook_caller_identity of the worker */
 };
 
-/* From the client, in one message with four descriptors: stdin, stdout, stderr and the working folder.
+/* The client's message, with four descriptors: stdin, stdout, stderr and the working folder.
    Behind it are the arguments and the environment variables, each ended with a NUL. */
 struct tailhook_request {
     uint64_t magic;
@@ -45,7 +45,7 @@ TAILHOOK_LIES_AT(24, tailhook_request, umask);
 TAILHOOK_LIES_AT(28, tailhook_request, parent);
 _Static_assert(sizeof(struct tailhook_ready) == 16 && sizeof(struct tailhook_request) == 32, "a message is padded");
 
-/* From the worker, when it has written the answer: the exit code. */
+/* The worker's message after it has written the answer: the exit code. */
 typedef unsigned char tailhook_exit_code;
 
 enum {

@@ -28,7 +28,7 @@ cdef struct ScanQueue:
 
 
 cdef int scan_queue_open(ScanQueue* queue, size_t max_waiting) noexcept nogil:
-    """Make an empty queue of a zeroed one. Returns 0, or -1: no memory."""
+    """Set up an empty queue in a zeroed struct. Returns 0, or -1: no memory."""
     queue.max_waiting = max_waiting
     queue.guard = PyThread_allocate_lock()
     queue.batch_ready = PyThread_allocate_lock()

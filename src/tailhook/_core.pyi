@@ -12,7 +12,7 @@ from tailhook.transcripts.records import ToolResult, Usage
 # ---- JSON --------------------------------------------------------------------
 
 def parse_json(data: bytes | str) -> Any:
-    r"""Return the value of one JSON text (RFC 8259), which is read strictly.
+    r"""Return the value of one JSON text (RFC 8259), read strictly.
 
     Objects become dict (the last of equal names wins), numbers int or float. UTF-8 is checked; a byte order mark at the
     beginning is skipped; a surrogate escape without its partner is kept as a lone surrogate; a number beyond a float's
@@ -31,7 +31,7 @@ def parse_json(data: bytes | str) -> Any:
 def get_text(members: dict[str, Any], name: str) -> str:
     """Return a string of a JSON object, "" if it is missing or another kind of value.
 
-    members: a dict, as `parse_json` gives it.
+    members: a dict from `parse_json`.
 
     >>> get_text({"cwd": "/home", "id": 7}, "cwd"), get_text({"cwd": "/home", "id": 7}, "id")
     ('/home', '')
@@ -56,8 +56,8 @@ def edit_json(data: bytes, edits: list[tuple[tuple[str | int, ...], bytes | None
     edits: (path, value) pairs, done in order. A path leads from the root by member names and element indices (negative
     ones count from the end); the value is a JSON text, or None to remove. If several members have one name, the last
     one is set, and all are removed. A missing member is added after the last one and laid out like the others.
-    Removing a missing member changes nothing. Values that are set one after another cost one pass together, unless
-    one path leads through another.
+    Removing a missing member changes nothing. Several set values in a row cost one pass together, unless one path leads
+    through another.
 
     Raises ValueError if `data` or a value is not JSON, KeyError if a path leads through a value of another kind, a
     missing member or an index out of range.
@@ -72,20 +72,20 @@ def read_json_columns(
     choose: Callable[[dict[str, Any]], tuple[tuple[str, ...], ...]],
     window_bytes: int = 262144,
 ) -> tuple[dict[str, Any], list[list[Any]] | None, tuple[int, int] | None]:
-    """Read the object in a JSON file, with one member of it, an array of many objects, as columns.
+    """Read the object in a JSON file, with one of its members, an array of many objects, as columns.
 
-    fd: the descriptor of a regular file, which is read from its beginning. A byte order mark is skipped.
-    array: the name of that member, at most 64 bytes of UTF-8.
+    fd: the descriptor of a regular file. It is read from its beginning. A byte order mark is skipped.
+    array: the name of the array's member, at most 64 bytes of UTF-8.
     choose: called with the members before the array. Returns the path of each column, at most 16: the name of a member
-    of a row, or that name and the name of a member of that member.
-    window_bytes: how many bytes of the file are in memory at first, at least 4. The window grows as far as the largest
-    member or row needs; the result does not depend on it.
+    of a row, or two names: of the member, and of a member inside of it.
+    window_bytes: how many bytes of the file are in memory at first, at least 4. The window grows to the size of the
+    largest member or row; the result does not depend on it.
 
     Returns (value, columns, span). value: the root without the array. columns: for each path a list with one value for
     each row, None if the row has none. span: the array's bytes in the file, end exclusive. If the member is not an
     array, it is in `value`, and columns and span are None.
 
-    The memory used depends on what is kept and on the largest member or row, not on the file's size.
+    The used memory depends on the result and on the largest member or row, not on the file's size.
     Raises ValueError if the file is not JSON, the root or a row is not an object, or an argument is out of range;
     OSError if the file cannot be read.
     """
@@ -103,7 +103,7 @@ class JsonIndenter:
 
     Every value stays spelled as it is.
 
-    depth: how deep in another text this one will be. Its first line is not indented.
+    depth: of this text in another one. Its first line is not indented.
 
     >>> JsonIndenter().feed(b'{"a":[1.0,{}]}')
     b'{\\n  "a": [\\n    1.0,\\n    {}\\n  ]\\n}'
@@ -145,12 +145,12 @@ def reverse_lines(
 ) -> Iterator[tuple[int, bytes]]:
     r"""Iterate over the lines of a file, newest first: (offset of the first byte, bytes without the line end).
 
-    start, end: a byte range; only lines that begin in it are returned, each one whole. The default `end` is the
+    start, end: a byte range; only lines that begin in it are returned, whole. The default `end` is the
     file's size now: lines written later are not returned.
     max_line: bytes; longer lines are skipped and not kept in memory.
     containing: bytes that a line must contain. Other lines are skipped without becoming Python objects.
-    above: a member's name, at most 64 bytes of UTF-8, and a number. A line that is a JSON object is skipped if it has
-    no such member, or if that is a whole number that is not greater. A line that is something else is returned.
+    above: a member's name, at most 64 bytes of UTF-8, and a number. A line with a JSON object is skipped if it lacks
+    the member, or if the member is a whole number and not greater. Any other line is returned.
 
     A line ends with a newline, or a carriage return and a newline; the last line may have no end. A byte order mark at
     the start of the file is left out. If the file is truncated or overwritten meanwhile, the iteration ends.
@@ -189,7 +189,7 @@ def unix_time(stamp: str) -> float | None:
     """
 
 def iso_time(seconds: float, milliseconds: bool = False) -> str:
-    """Return a Unix time in UTC as ISO 8601 has it, to the second or to the millisecond; what is beyond is cut off.
+    """Return a Unix time in UTC in ISO 8601, cut off to the second or to the millisecond.
 
     Raises ValueError outside of the years 0 to 9999.
 
@@ -216,18 +216,18 @@ class Record:
     """One line of a transcript. Every attribute is decoded at each access.
 
     The attributes are members of the line's object and of its `message`; of equal names the last one counts. An
-    absent member, or one of another kind, is None; a flag is true only if the value is `true`. A string that is not
-    valid UTF-8 has U+FFFD for what is invalid; in the members that a hook reads, it makes the line a bad one.
+    absent member, or one of another kind, is None; a flag is true only if the value is `true`. Invalid UTF-8 in a
+    string becomes U+FFFD; in the members that a hook reads, it makes the line a bad one.
     The names in a line are Claude Code's (2.1.329); other hosts' records are translated to them.
     """
 
     @property
     def text(self) -> str:
-        """`message.content`, or the record's own `content`, but for a tool's result: the string, or its text blocks and
+        """`message.content`, or the record's own `content` (not of a tool's result): the string, or its text blocks and
         bare strings joined by newlines, without those of only white space; "" otherwise.
 
-        A prompt that a person typed while the agent worked (Claude Code 2.1.222) is an attachment, whose `prompt` is
-        the content.
+        If a person typed a prompt while the agent worked (Claude Code 2.1.222), the record is an attachment: its
+        `prompt` is the content.
         """
     @property
     def role(self) -> str | None:
@@ -251,25 +251,25 @@ class Record:
         """The id of the sub-agent that wrote it."""
     @property
     def parent_uuid(self) -> str | None:
-        """The uuid of the record that it follows."""
+        """The uuid of the record before it."""
     @property
     def request_id(self) -> str | None:
-        """The id of the request to the API that the message answers."""
+        """The id of the message's request to the API."""
     @property
     def model(self) -> str | None: ...
     @property
     def cwd(self) -> str | None:
-        """The folder that the agent worked in: its project."""
+        """The folder of the agent's work: its project."""
     @property
     def git_branch(self) -> str | None: ...
     @property
     def host_version(self) -> str | None: ...
     @property
     def subtype(self) -> str | None:
-        """What kind of a record of its type it is, such as "compact_boundary" of the type "system"."""
+        """The kind within its type, such as "compact_boundary" of the type "system"."""
     @property
     def usage(self) -> Usage | None:
-        """The tokens of the whole response, which every record of a message has; None if the message has no `usage`.
+        """The tokens of the whole response, in every record of its message; None if the message has no `usage`.
 
         Of the records of one message, the one with the most output tokens counts.
         """
@@ -278,14 +278,14 @@ class Record:
         """The message's tool_result blocks, or the record itself if it is a flat tool_result."""
     @property
     def is_prompt(self) -> bool:
-        """Whether a person typed it: words of a user that are not a tool's result, and that the host did not write.
+        """Whether a person typed it: it has words of a user, not of a tool's result or the host.
 
         The host writes meta records, sub-agents' prompts, summaries, commands and their output, notifications, marks of
         an interruption, and hooks' feedback.
         """
     @property
     def has_own_words(self) -> bool:
-        """Whether the agent or a person said what is in it, and not the host in their name.
+        """Whether it has words of the agent or a person, not of the host in their name.
 
         Words of a sub-agent are own words, too. The host writes meta records, API errors, summaries, commands and their
         output, notifications, marks of an interruption, and hooks' feedback.
@@ -312,16 +312,16 @@ class Record:
     def json(self) -> Any:
         """Return the whole object as the host wrote it, decoded by orjson.
 
-        Raises tailhook.errors.RecordError if a member that this class does not have is invalid UTF-8.
+        Raises tailhook.errors.RecordError if a member unknown to this class is invalid UTF-8.
         """
 
 def parse_record(line: bytes, offset: int = 0, original: Record | None = None) -> Record | None:
     r"""Return the record in a line that begins at `offset` of its file, or None.
 
-    original: the record of another host of which the line is a translation; its `json` is the original's.
+    original: the record of another host, if the line is its translation; `json` then gives the original's.
 
     A good line is one JSON object. In a bad line, the record is the last complete object that starts the line, follows
-    another complete object, or ends where the line ends, apart from white space and NULs. An object nested in a torn
+    another complete object, or ends at the line's end, apart from white space and NULs. An object nested in a torn
     record is not a record. All of the line is checked against the JSON grammar; UTF-8 is checked in the texts, types,
     ids, names and inputs of the record and its message.
 
@@ -340,8 +340,8 @@ def reverse_records(
 ) -> Iterator[Record]:
     """Iterate over the records of `reverse_lines`. Lines without a record are skipped.
 
-    once: a record that stands twice (`SeenRecords`) is returned once. Behind a compaction, that is where it stands
-        first; all of the file is read for this.
+    once: a repeated record (`SeenRecords`) is returned once. Behind a compaction, it is returned at its first place;
+        all of the file is read for this.
     """
 
 def forward_records(
@@ -353,7 +353,7 @@ def forward_records(
 ) -> Iterator[Record]:
     """Iterate over the records of `forward_lines`. Lines without a record are skipped.
 
-    once: a record that stands twice (`SeenRecords`) is returned where it stands first.
+    once: a repeated record (`SeenRecords`) is returned at its first place.
     """
 
 def reverse_messages(
@@ -366,29 +366,29 @@ def reverse_messages(
 ) -> Iterator[tuple[bool, bytes, list[str | None]]]:
     """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
 
-    There is one for each record of `reverse_records` that belongs to the main conversation and has words or tools. The
-    text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
+    There is one for each record of `reverse_records` in the main conversation with words or tools. The text is
+    `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
     max_lines: the largest number of lines to read.
-    without: offsets of lines that are left out.
+    without: offsets of lines to leave out.
 
-    The iterator has a method `may_repeat(fd, most)`. It returns whether the records that were read so far have a
-    compaction, and may have a message that an earlier line holds too: one that is older than the message before it, or
-    the oldest one, if its uuid stands in at most `most` bytes before it. What a compaction writes again is a block of
-    old messages in their order. So the one or the other holds for each block. Raises OSError.
+    The iterator has a method `may_repeat(fd, most)`. It returns whether the records read so far have a compaction and
+    may repeat a message of an earlier line. They may if a message is older than the message before it, or if the uuid
+    of the oldest one is in at most `most` bytes before it. A compaction writes a block of old messages again, in their
+    order, so one of the two holds for each block. Raises OSError.
     """
 
 def is_same_message(one: Record, other: Record) -> bool:
-    """Return whether two records are of one message of the model's API: they have its message id and its request id.
+    """Return whether two records are of one message of the model's API: they have the same message id and request id.
 
-    A record without a request id fits each response of its message id. Under load, a host gives two responses one
+    A record without a request id fits each response of its message id. Under load, a host gives two responses the same
     message id (Claude Code 2.1.332). The table usage (`ResponseCounter`) counts responses by the same rule.
     """
 
 class SeenRecords:
-    """The records that were seen, by their uuids: a host writes some records twice, with the same uuid."""
+    """The records seen so far, by their uuids: a host writes some records twice, with the same uuid."""
 
     def add(self, record: Record) -> bool:
-        """Keep a record; return whether none with its uuid was seen before. One without a uuid is always new."""
+        """Keep a record; return whether its uuid is new. A record without a uuid is always new."""
 
 def repeated_records(
     file: int | BinaryIO | FileIO,
@@ -396,7 +396,7 @@ def repeated_records(
     end: int | None = None,
     max_line: int | None = None,
 ) -> set[int]:
-    """Return the offsets of the records whose uuid stands in an earlier line of this part of a file.
+    """Return the offsets of the records whose uuid is in an earlier line of this part of a file.
 
     start, end, max_line: as for `forward_records`.
     """
@@ -412,9 +412,9 @@ def reverse_tool_uses(
     """Iterate over the uses of tools, newest first: (the tool's name, the use's id, input, whether it failed, offset).
 
     The input is the JSON text of the tool_use block's `input`, its UTF-8 unchecked. A use failed if its tool_result
-    block has `is_error` true; None if no result follows it. The offset is that of the line.
+    block has `is_error` true; None if no result follows it. The offset is the line's.
 
-    names: the tools whose uses are returned. Uses without an input are left out.
+    names: of the tools whose uses are returned. Uses without an input are left out.
     max_lines: the largest number of lines to read.
     """
 
@@ -426,17 +426,17 @@ def last_message(
     sidechains: bool = False,
     once: bool = False,
 ) -> tuple[str, list[tuple[bytes, float | None]]]:
-    """Return the newest message of the assistant, not of a sub-agent, that has text: (outcome, texts).
+    """Return the newest message of the assistant with text, not of a sub-agent: (outcome, texts).
 
     max_bytes: how far to read back from the end of the file. None: no limit.
     max_line: bytes; longer lines are skipped. None: no limit.
     max_lines: how many lines to read. None: no limit.
     sidechains: messages of sub-agents count, too.
-    once: records that a compaction wrote again do not count. If one may have, all of the file is read.
+    once: records that a compaction wrote again do not count. If there may be some, all of the file is read.
 
-    A message is all records with its id and request id (`is_same_message`) that have text. texts: for each record,
-    oldest first, its text and its timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a lone
-    surrogate takes three bytes): a str may need four times the memory. Outcomes, all but the first without texts:
+    A message consists of all records with text that have its id and request id (`is_same_message`). texts: for each
+    record, oldest first, its text and its timestamp in Unix seconds, None if it has no valid one. The text is UTF-8 (a
+    lone surrogate takes three bytes): a str may need four times the memory. Outcomes, all but the first without texts:
     - "text": there is a message;
     - "no_text": there are assistant records, but none with text;
     - "no_assistant": there is no assistant record;
@@ -451,8 +451,8 @@ def code_spans(markdown: str | bytes, cls: type[_Span]) -> list[_Span]:
     """Return the ranges of `markdown` that are code, by CommonMark 0.31.2 (sections 3 to 6).
 
     cls: a class made by typing.NamedTuple of (kind, start, end). kind is fence, indented, span, comment or raw;
-    start and end (exclusive) are code points of a str, bytes of bytes. A str may hold lone surrogates and bytes need
-    not be UTF-8: neither changes what is code. Time and memory are linear in the text's length.
+    start and end (exclusive) are code points of a str, bytes of bytes. A str may hold lone surrogates, and bytes need
+    not be UTF-8: neither changes the ranges. Time and memory are linear in the text's length.
 
     Raises TypeError if markdown is neither str nor bytes.
 
@@ -469,7 +469,7 @@ class Automaton:
     """The matcher over one table of `tailhook.patterns.automaton.compile_table`.  (ext/patterns/automaton.pxi)
 
     data: the table.
-    names: the name for each number that a pattern has in the table.
+    names: the names of the patterns, by their number in the table.
 
     Raises ValueError if the data is not such a table. It is checked as a whole: no index in it can lead out of it.
     """
@@ -481,7 +481,7 @@ class Automaton:
     def hits(self, text: bytes, prefiltered: bool = True) -> list[tuple[int, int, int]]:
         """Return all matches, in any place: (number of the name, start, end), in no particular order.
 
-        prefiltered: False runs only the automaton, over the whole text, as on processors without AVX2. It finds the
+        prefiltered: False runs only the automaton, over the whole text, as on processors without AVX2. The hits are the
         same.
 
         >>> from tailhook.patterns.automaton import compile_table
@@ -501,7 +501,7 @@ class Automaton:
         """
 
     def findall(self, source: str | bytes, own_line: bool, outside_code: bool, cls: type[_Tuple]) -> list[_Tuple]:
-        """Return the matches that count, sorted by start, end and name.
+        """Return the counting matches, sorted by start, end and name.
 
         Each is a `cls` of (name, start, end, line, in_code). Offsets count characters of a str, bytes of bytes; lines
         count from 1. `PatternSet` explains the options. Raises TypeError for other texts and if `cls` is not a
@@ -527,16 +527,16 @@ def keywords(text: bytes, tuned: bool = False) -> list[tuple[int, int, int]]:
     """
 
 def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, int, bytes, bytes, bytes, bool]]:
-    """Return the lines of the messages that count for a category of the memory machine, in the session's order.
+    """Return the lines of messages that count for a category of the memory machine, in the session's order.
 
     messages: UTF-8, the oldest first. Their code (`code_spans`) is left out: a line of only code is removed, other code
     becomes one space.
-    tuned: use the second profile's table, in which every keyword of a line counts.
+    tuned: use the second profile's table: in it every keyword of a line counts.
 
-    Returns a tuple for each time that a line counts: the category (its index in tailhook/machines/memory.py,
-    CATEGORIES), the message's index, the line, its keyword, the booster near it (b"" for none), and whether it counts
-    as boosted. In each category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the
-    text. The search stops when all categories are full.
+    Returns a tuple for each counting of a line: the category (its index in tailhook/machines/memory.py, CATEGORIES),
+    the message's index, the line, its keyword, the booster near it (b"" for none), and whether it counts as boosted. In
+    each category at most MAX_BOOSTED count as boosted and MAX_PLAIN as plain. Time is linear in the text. The search
+    stops when all categories are full.
 
     >>> score_lines([b"We chose A,\\nbecause of B."])
     [(0, 0, b'We chose A,', b'chose', b'because', True)]
@@ -545,8 +545,8 @@ def score_lines(messages: list[bytes], tuned: bool = False) -> list[tuple[int, i
 def promises(source: str | bytes, own_line: bool = False) -> list[str]:
     """Return the words of each `<promise>` in a text, from the nearest opening tag to the closing one, in order.
 
-    Both tags must be outside code. The text between them may contain code and line ends. Of equal ones that follow one
-    another, only the first is returned.
+    Both tags must be outside code. The text between them may contain code and line ends. Of several equal ones in a
+    row, only the first is returned.
     own_line: the tags must be alone on their line or lines, apart from the markers of quotes and list items.
 
     >>> promises("I promise: <promise>TESTS\\nGREEN</promise>, and `<promise>nothing</promise>` else")
@@ -554,11 +554,11 @@ def promises(source: str | bytes, own_line: bool = False) -> list[str]:
     """
 
 def find_keys(text: str) -> list[tuple[int, int]]:
-    """Return the positions of keys that have a known prefix: (start, end) of each, in characters.
+    """Return the positions of keys with a known prefix: (start, end) of each, in characters.
 
     A key begins where a word begins, or behind a sign such as = or a slash. After its prefix come at least half of the
-    characters that the rule requires, or 16, with a digit among them or letters of both cases. The prefixes are those
-    of tailhook/machines/secret_rules.py.
+    rule's characters, or 16, with a digit or letters of both cases among them. The prefixes are those of
+    tailhook/machines/secret_rules.py.
 
     >>> find_keys("push with ghp_0123456789abcdefghij, or npm_config_registry_name")
     [(10, 34)]
@@ -573,7 +573,7 @@ def flock_within(fd: int, seconds: float) -> bool:
     """
 
 def wait_readable(fd: int, seconds: float) -> bool:
-    """Return whether a read of the descriptor will not block, waiting for that up to `seconds`.
+    """Wait up to `seconds` until a read of the descriptor will not block; return whether it will not.
 
     At the end of the input a read does not block. seconds: 0 or less looks once.
 
@@ -581,7 +581,7 @@ def wait_readable(fd: int, seconds: float) -> bool:
     """
 
 def wait_writable(fd: int, seconds: float) -> bool:
-    """Return whether a write to the descriptor will not block, waiting for that up to `seconds`.
+    """Wait up to `seconds` until a write to the descriptor will not block; return whether it will not.
 
     If the other end is closed, a write does not block. seconds, errors: as for `wait_readable`.
     """
@@ -627,7 +627,7 @@ class ArrowBatch:
         """
 
     def head(self, length: int) -> ArrowBatch:
-        """Return the first rows, or all if there are fewer, without a copy. Raises ValueError for less than 0.
+        """Return the first rows, or all if there are fewer, without a copy. Raises ValueError for a number below 0.
 
         >>> make_batch("usage", ("model",), [("m",), ("n",)]).head(1).columns()
         [['m']]
@@ -680,7 +680,7 @@ class ResponseCounter:
         """Return a counter for records with these columns.
 
         Raises ValueError if they lack one of `path`, `offset`, `timestamp`, `session_id`, `message_id`, `request_id`,
-        `uuid`, `output_tokens`, `advisor` and `copies`, which decide, or if one is not a column of a table.
+        `uuid`, `output_tokens`, `advisor` and `copies`, or if one is not a column of a table.
         """
 
     def add(self, batch: ArrowBatch) -> None:
@@ -695,33 +695,33 @@ class ResponseCounter:
         """
 
 def arrow_stream(schema: ArrowBatch, batches: Iterable[ArrowBatch]) -> object:
-    """Return an Arrow PyCapsule stream of batches that all have the columns of `schema`.
+    """Return an Arrow PyCapsule stream of batches, all with the columns of `schema`.
 
-    An exception of the iterator is the stream's error, and so is a batch with other columns.
+    An exception of the iterator, or a batch with other columns, is the stream's error.
     """
 
 @final
 class ScanProgram:
-    """A question as `scan_range` answers it. It can be pickled, with its compiled tables.  (ext/scan/program.pxi)
+    """A question for `scan_range`. It can be pickled, with its compiled tables.  (ext/scan/program.pxi)
 
-    table: "records" or "matches", or what rows are joined from: "usage", "tools", "sessions".
+    table: "records" or "matches", or a table of halves: "usage", "tools", "sessions".
     columns: of the rows, each once.
     sets: for matches, of each pattern set: (table of the automaton, whether a match stands alone on its line, the
         number of its first name, how many names it has).
     names: of the matches.
-    gate: the table of an automaton that finds every line which could give a row, in its JSON text. None: all lines.
-        It may be the table of the only set. That one may find more than its names, under the number after theirs:
-        such a hit only opens the gate.
+    gate: the table of an automaton to find all lines that could give a row, in their JSON text. None: all lines.
+        It may be the table of the only set. Such a set may find more than its names, under the next number: such a hit
+        only opens the gate.
     options: the values of MatchOptions (src/tailhook/fleet/columns.py) in its order; up to 131,072 characters around a
         match.
-    roles, projects, sessions: which records count; empty for all. A folder below a project counts too.
+    roles, projects, sessions: of the counting records; empty for all. A folder below a project counts too.
     since, until: microseconds since 1970; None for no limit.
     known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
 
     Threads can share it: it does not change.
 
-    Raises ValueError for an unknown table or column, for bytes that are not the table of an automaton, and for what is
-    out of bounds; TypeError for a wrong type.
+    Raises ValueError for an unknown table or column, for bytes other than an automaton's table, and for values out of
+    bounds; TypeError for a wrong type.
     """
 
     def __new__(
@@ -752,17 +752,17 @@ def scan_range(
     host: str = "claude-code",
     into: RangeScan | None = None,
 ) -> list[ArrowBatch]:
-    """Scan a range of an open file, and return its rows as finished batches: at least one, which may be empty.
+    """Scan a range of an open file, and return its rows as finished batches: at least one. It may be empty.
 
-    A line belongs to the range in which its first byte is: any cuts of a file give the same rows. A line of over 16 MiB
+    A line belongs to the range of its first byte, so any cuts of a file give the same rows. A line of over 16 MiB
     without its newline is skipped and counted. The interpreter lock is not held from the first to the last byte, and
-    threads can share the program and the file. So Ctrl-C is handled when the range has ended, unless it comes to a
-    thread that waits in `RangeScan.take`.  (ext/scan/range.pxi)
+    threads can share the program and the file. So Ctrl-C is handled at the end of the range, unless a thread waits in
+    `RangeScan.take`.  (ext/scan/range.pxi)
 
-    source: the descriptor of a regular file, which stays open; its position does not change.
+    source: the descriptor of a regular file. It stays open, and its position does not change.
     start, end: bytes.  end: None for the end of the file.
-    path: for the rows.  session_id: of records that name none.
-    into: a scan of the same program, which gets the rows and the counts: then no batch is returned.
+    path: for the rows.  session_id: of records without one.
+    into: a scan of the same program. It gets the rows and the counts: then no batch is returned.
 
     Raises OSError if the file cannot be read; ValueError if the range begins before the file, or the scan has another
     program; RuntimeError if another thread uses the scan; MemoryError.
@@ -778,7 +778,7 @@ def scan_range(
 
 @final
 class FoundFiles(Sequence[_Tuple]):
-    """The files that a scan finds, packed. An item is made when it is asked for.  (ext/scan/found_files.pxi)
+    """The found files of a scan, packed. An item is made on request.  (ext/scan/found_files.pxi)
 
     After `sort`, they are sorted by path.
 
@@ -805,17 +805,17 @@ class FoundFiles(Sequence[_Tuple]):
     def add_folder(self, folder: str, first: str) -> tuple[list[str], list[tuple[str, int]]]:
         """Add the transcripts in a folder. Links are left out. Raises OSError if the folder cannot be read.
 
-        first: what the path of each begins with.
+        first: the beginning of each path.
 
-        Returns the paths of the folders in it, sorted, and what cannot be scanned: each path with its errno, or with 0
-        if the path is not UTF-8 or not that of a regular file.
+        Returns the paths of the folders in it, sorted, and the paths that cannot be scanned: each with its errno, or
+        with 0 if it is not UTF-8 or not a regular file.
         """
 
     def sort(self) -> None:
         """Sort by path, and keep only the newest of those with the same path."""
 
 def is_transcript_name(name: str) -> bool:
-    """Return whether a file with this name is a transcript, if it stands in a folder of transcripts.
+    """Return whether a file with this name in a folder of transcripts is a transcript.
 
     >>> is_transcript_name("a.jsonl.gz"), is_transcript_name("a.JSONL.001"), is_transcript_name("a.json")
     (True, True, False)
@@ -834,7 +834,7 @@ class RangeScan:
     program: the question.
     is_done: whether the range has ended, and no more bytes are needed.
     is_stopped: whether `stop` was called.
-    counts: records, broken_lines and long_lines that were met.
+    counts: records, broken_lines and long_lines so far.
 
     >>> scan = RangeScan(ScanProgram(table="records", columns=["type", "offset"]))
     >>> scan.begin("t.jsonl", "session", "claude-code")
@@ -852,22 +852,22 @@ class RangeScan:
     def is_stopped(self) -> bool: ...
     @property
     def line_gate(self) -> Automaton | None:
-        """What finds every line whose text could match or that has tokens; None if all lines count, or other tables."""
+        """An automaton for all lines with a possible match or tokens; None if all lines count, and for other tables."""
 
     @property
     def counts(self) -> dict[str, int]: ...
     @property
     def unknown_types(self) -> dict[tuple[str, str], int]:
-        """How many of the records that were decoded have an unknown type, by type and version of the host.
+        """The number of decoded records of unknown types, by type and version of the host.
 
-        The 64 types that are met first are kept; all others count as ("others", "").
+        The first 64 types are kept; all others count as ("others", "").
         """
 
     def __new__(cls, program: ScanProgram, max_waiting: int | None = None) -> RangeScan:
         """Return a scan.
 
-        max_waiting: how many finished batches may wait for `take`. When there are so many, the scan waits until another
-            thread takes one, and Ctrl-C does not end that. None: any number.
+        max_waiting: how many finished batches may wait for `take`. With so many, the scan waits until another thread
+            takes one, and Ctrl-C does not end this wait. None: any number.
 
         Raises ValueError if it is 0.
         """
@@ -875,16 +875,16 @@ class RangeScan:
     def begin(self, path: str, session_id: str, host: str, start: int = 0, end: int | None = None) -> None:
         """Begin a range of a file, and forget an unfinished line. Raises ValueError if it begins before the file.
 
-        path: for the rows.  session_id: of records that name none.  end: None for the end of the file.
+        path: for the rows.  session_id: of records without one.  end: None for the end of the file.
         """
 
     def read_small_files(self, parts: list[Any], first: int, host: str) -> int:
         """Scan whole files of less than 256 KiB, without the interpreter. Returns how many were scanned.
 
-        Ends at a file that is larger, does not have the size that is expected, cannot be read, or does not begin with a
-        record of Claude Code that has an id and a session. Nothing of that one was scanned.
+        Ends at a file that is larger, has an unexpected size, cannot be read, or does not begin with a record of Claude
+        Code with an id and a session. Nothing of that file was scanned.
 
-        parts: each a FileRange (fleet/plan.py).  first: the index of the one to begin with.  host: for the rows.
+        parts: each a FileRange (fleet/plan.py).
         """
 
     def feed(self, data: bytes) -> None:
@@ -894,18 +894,18 @@ class RangeScan:
         """Scan one line of another host, as if it stood at `offset`. Raises RuntimeError without a range.
 
         line: with its newline, if it has one.
-        translated: its record as Claude Code would have written it, None if it has none.
+        translated: its record in Claude Code's form, None if it has none.
         """
 
     def end_file(self) -> None:
         """End the range, and scan the last line if it has no newline. Raises RuntimeError without a range."""
 
     def finish(self) -> list[ArrowBatch]:
-        """Return the batches since the last call that were not taken: at least one, which may be empty.
+        """Return the batches since the last call that were not taken: at least one. It may be empty.
 
         `take` then returns None, until the next range is begun.
 
-        Raises ValueError if the question has a column that its table lacks.
+        Raises ValueError if the question has a column of another table.
         """
 
     def take(self) -> ArrowBatch | None:
@@ -921,10 +921,10 @@ class RangeScan:
 
 @final
 class ModuleFinder:
-    """A finder and loader (PEP 451) for the modules of tailhook, which opens the .pyc file without a search.
+    """A finder and loader (PEP 451) for the modules of tailhook. It opens the .pyc file without a search.
 
-    Put it first on `sys.meta_path`. It finds modules below `tailhook` if their `__pycache__` file (PEP 552) names the
-    time and size that the source has now. All others are left to Python's own finder, which compiles them.
+    Put it first on `sys.meta_path`. It finds modules below `tailhook` if their `__pycache__` file (PEP 552) has the
+    source's current time and size. All others are left to Python's own finder: it compiles them.
 
     >>> import sys
     >>> sys.meta_path.insert(0, ModuleFinder())  # doctest: +SKIP
@@ -933,15 +933,15 @@ class ModuleFinder:
     def __init__(self) -> None: ...
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None: ...
     def start_hook(self, *names: str) -> None:
-        """Begin a hook's process: put this finder first, and load the first modules without looks for unused cycles.
+        """Begin a hook's process: put this finder first, and load the first modules without collecting garbage.
 
-        The process ends before it has as many as are worth a look. `gc.isenabled` is False from then on.
+        The process ends before a collection is worthwhile. `gc.isenabled` is False from then on.
 
         names: as for `preload`.
         """
 
     def preload(self, *names: str) -> None:
-        """Load modules before they are imported; those that others import come first.
+        """Load modules before they are imported. A module that others import comes first.
 
         An `import` statement then finds them in sys.modules and does not run importlib, which takes over 100,000
         instructions for a module. A module whose bytecode is missing or outdated, and those after it, are left to their
@@ -949,14 +949,14 @@ class ModuleFinder:
 
         names: below the package, as "hook.answer"; a package before its modules. Loaded ones are skipped.
 
-        Raises what a module raises.
+        Raises the errors of the modules.
         """
 
     def create_module(self, spec: ModuleSpec) -> None: ...
     def exec_module(self, module: ModuleType) -> None: ...
 
 def preload(*names: str) -> None:
-    """Load modules as `ModuleFinder.preload` does if a hook has put a finder first on `sys.meta_path`."""
+    """Load modules like `ModuleFinder.preload`, if a hook has put a finder first on `sys.meta_path`."""
 
 # ---- the pool of hook workers ------------------------------------------------
 
@@ -977,15 +977,15 @@ REASON_OFF: int
 def caller_kind() -> int:
     """Return a hash of this process's users, groups, nice value, root folder and rights, or 0.
 
-    It is part of the name of a pool's socket. Returns 0 if a limit of setrlimit(2) is set that a hook could reach, or
-    if the process has more than 256 groups.
+    It is part of the name of a pool's socket. Returns 0 if a hook could reach a limit of setrlimit(2), or if the
+    process has more than 256 groups.
 
     >>> caller_kind() == caller_kind()
     True
     """
 
 def caller_identity() -> int:
-    """Return a hash of what `caller_kind` looks at, and of this process's namespaces and label; 0 if that returns 0.
+    """Return a hash of `caller_kind` and of this process's namespaces and label; 0 if `caller_kind` returns 0.
 
     Two processes with the same hash find the same files and may do the same with them.
 
@@ -996,7 +996,7 @@ def caller_identity() -> int:
 def watch_folders(folders: Iterable[bytes]) -> int:
     """Return a descriptor that is readable when a file of a folder is made, written, renamed or removed; inotify(7).
 
-    Returns -1 if the system has none left, or none at all, as macOS, and if a folder is missing.
+    Returns -1 if the system has no more of them, has none at all (macOS), or if a folder is missing.
 
     >>> fd = watch_folders([b"/"])
     """

@@ -100,7 +100,7 @@ def ratio_of(one: Estimate, other: Estimate) -> Estimate:
 
 
 class RatioChange(NamedTuple):
-    """The change of a ratio since another run, as a ratio: of the wall time, and undisturbed."""
+    """This run's ratio divided by another run's: for the wall time, and for the undisturbed time."""
 
     wall: Estimate
     undisturbed: Estimate

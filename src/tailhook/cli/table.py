@@ -44,7 +44,7 @@ SHORT_HEADS = {  # on a terminal; other columns have their names
     "text_bytes": "bytes",
     "is_error": "error",
 }
-# Widths of columns of text on a terminal with room, even if the first rows need less: later rows may need it. Other
+# Widths of columns of text on a terminal with room. The first rows may need less, but later rows may need it. Other
 # columns are as wide as the first rows need.
 USUAL_CELLS = {
     **dict.fromkeys(("path", "project", "file", "session_id"), 36),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tailhook.fleet.scan import Scan
 
 pyarrow = import_pyarrow()
-BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket: the halves of a bucket are joined at once
+BUCKET_BYTES = 1 << 28  # bytes of transcripts for each bucket; one join takes all halves of a bucket
 MAX_JOIN_BUCKETS = 4096
 BY_SESSION = "usage by session"  # the name of the halves for responses, counted once, in buckets by session
 # The key of a half is the first of these columns with a value: see `half_keys`.

@@ -12,7 +12,7 @@ TITLE = "Claude Code"
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("projects",)
 FORMER_FOLDERS: "tuple[str, ...]" = (".config/claude",)  # of 1.0.30, if XDG_CONFIG_HOME was set
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
-# Of 2.1.2 and later: a folder for each session; before: all in the project's folder.
+# From 2.1.2 on, each session has a folder for them. Older versions put all into the project's folder.
 SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"

@@ -62,7 +62,7 @@ def run_daemon(options: DaemonOptions, ready: Callable[[str], None] = lambda lin
     try:
         while True:
             runtime = paths.make_runtime_folder()
-            locks = (paths.lock_path(), runtime / SOCKETS_LOCK_FILE)  # of the user's spool, and of the sockets
+            locks = (paths.lock_path(), runtime / SOCKETS_LOCK_FILE)  # one for the user's spool, one for the sockets
             with_port = options.port is not None
             with single_instance(locks[0], with_port, runtime), single_instance(locks[1], with_port, runtime):
                 port = port or open_port(options)
