@@ -5,10 +5,10 @@ import io
 import json
 import os
 import threading
-import time
 from itertools import islice
 
 import pytest
+from support.host import HANGS_S
 from support.host_records import RECORDS
 from support.range_server import served
 
@@ -16,12 +16,26 @@ from tailhook._core import forward_lines
 from tailhook.errors import SourceError
 from tailhook.transcripts import following, transcript
 
-STEP_S = 0.02
+
+class Pauses(threading.Event):
+    """What a follower waits for between two looks at its file; counts how often it has found nothing new."""
+
+    def __init__(self):
+        super().__init__()
+        self.changed = threading.Condition()
+        self.number = 0
+
+    def wait(self, timeout=None):
+        with self.changed:
+            self.number += 1
+            self.changed.notify_all()
+        return super().wait(timeout)
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr("tailhook.transcripts.following.FOLLOW_INTERVAL_S", 0.005)
+    monkeypatch.setattr("tailhook.transcripts.following.Event", Pauses)
 
 
 def line(number):
@@ -38,27 +52,40 @@ class Reader(threading.Thread):
     def __init__(self, source):
         super().__init__()
         self.session = transcript.open(source)
+        self.records = self.session.follow()
         self.found = []
         self.error = None
         self.start()
 
+    @property
+    def pauses(self):
+        return self.session._followers[-1]._stopped
+
     def run(self):
         try:
-            for record in self.session.follow():
+            for record in self.records:
                 self.found.append(record.json()["n"])
         except Exception as error:
             self.error = error
+            with self.pauses.changed:
+                self.pauses.changed.notify_all()
 
-    def wait(self, wanted, seconds=60):
-        end = time.monotonic() + seconds
-        while self.found != wanted and time.monotonic() < end:
-            time.sleep(0.002)
+    def wait(self, wanted):
+        """Wait until it has found these records."""
+        with self.pauses.changed:
+            self.pauses.changed.wait_for(lambda: self.found == wanted or self.error, HANGS_S)
         assert self.found == wanted
         assert self.error is None
 
+    def looks(self):
+        """Wait until it has looked at the file again, from the beginning of a look to its end, and found nothing."""
+        with self.pauses.changed:
+            number = self.pauses.number
+            assert self.pauses.changed.wait_for(lambda: self.pauses.number > number + 1, HANGS_S)
+
     def close(self):
         self.session.close()
-        self.join(60)
+        self.join(HANGS_S)
         assert not self.is_alive()
         assert self.error is None
 
@@ -106,10 +133,10 @@ def test_a_torn_line_waits_until_it_is_whole(reader, path):
     whole = line(2)
     for byte in (whole[at : at + 9] for at in range(0, len(whole), 9)):
         append(path, byte)
-        time.sleep(STEP_S / 4)
+        reader.looks()
     reader.wait([0, 1, 2])
     append(path, b'{"type":"user","n":')
-    time.sleep(STEP_S)
+    reader.looks()
     append(path, b"3" + b"\n" + line(4))
     reader.wait([0, 1, 2, 4])  # the torn line is not JSON, and hides no other
 
@@ -130,7 +157,7 @@ def test_a_truncated_file_is_read_again_from_its_beginning(reader, path):
     path.write_bytes(line(7))
     reader.wait([0, 1, 7])
     os.truncate(path, 0)
-    time.sleep(STEP_S)
+    reader.looks()
     append(path, line(8))
     reader.wait([0, 1, 7, 8])
 
@@ -218,7 +245,7 @@ def test_a_torn_line_is_not_read_again_until_the_file_changes_and_then_only_what
     reader.wait([0, 1])
     for _ in range(5):
         append(path, b"y" * 1000 + b"} z")
-        time.sleep(STEP_S)
+        reader.looks()
     reader.wait([0, 1])
     assert [what for what, _ in reads].count("lines") == 1
     assert sum(size for what, size in reads if what == "bytes") < 100_000
@@ -232,7 +259,7 @@ def test_a_torn_line_that_is_overwritten_in_place_is_read_again(path):
     path.write_bytes(line(0) + line(1) + b"#" * len(whole))
     reader = Reader(path)
     reader.wait([0, 1])
-    time.sleep(STEP_S)
+    reader.looks()
     with path.open("r+b") as file:
         file.seek(len(line(0) + line(1)))
         file.write(whole)
@@ -240,7 +267,7 @@ def test_a_torn_line_that_is_overwritten_in_place_is_read_again(path):
     with path.open("r+b") as file:
         file.seek(len(line(0) + line(1)))
         file.write(whole + b"\n" + line(3)[:9])
-        time.sleep(STEP_S)
+        reader.looks()
         file.write(line(3)[9:])
     reader.wait([0, 1, 2, 3])
     reader.close()
@@ -249,7 +276,7 @@ def test_a_torn_line_that_is_overwritten_in_place_is_read_again(path):
 def test_a_file_that_is_removed_and_made_again_is_followed(reader, path):
     reader.wait([0, 1])
     path.unlink()
-    time.sleep(STEP_S)
+    reader.looks()
     path.write_bytes(line(3))
     reader.wait([0, 1, 3])
 
@@ -271,7 +298,7 @@ def test_a_pipe_that_takes_the_path_is_not_waited_for(reader, path):
     reader.wait([0, 1])
     os.mkfifo(path.with_name("pipe"))
     path.with_name("pipe").replace(path)
-    time.sleep(STEP_S)
+    reader.looks()
     assert reader.is_alive()
     path.unlink()
     path.write_bytes(line(2))
@@ -315,12 +342,10 @@ def test_a_transcript_that_is_closed_before_its_first_record_is_read_gives_none(
 
 
 def test_close_by_another_thread_wakes_it(path, monkeypatch):
-    monkeypatch.setattr("tailhook.transcripts.following.FOLLOW_INTERVAL_S", 60)
+    monkeypatch.setattr("tailhook.transcripts.following.FOLLOW_INTERVAL_S", 2 * HANGS_S)
     reader = Reader(path)
     reader.wait([0, 1])
-    before = time.monotonic()
     reader.close()
-    assert time.monotonic() - before < 5
 
 
 def test_an_empty_file_is_followed_and_its_host_recognized_when_it_writes(tmp_path):
@@ -358,7 +383,7 @@ def test_a_file_of_the_callers_that_is_closed_ends_it(path):
     with path.open("rb") as file:
         reader = Reader(file)
         reader.wait([0, 1])
-    reader.join(60)
+    reader.join(HANGS_S)
     assert not reader.is_alive()
     assert reader.error is None
 
