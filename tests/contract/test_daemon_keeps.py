@@ -141,7 +141,7 @@ class TestALongSpool:
             if number < total - 1000:
                 (own.state / "events").rename(own.state / f"events.{number + 1}")
         own.start()
-        time.sleep(0.4)
+        wait_until(own.plates)  # it has taken some
         own.stop(signal.SIGKILL)
         own.start()
         wait_until(lambda: all_taken(own))

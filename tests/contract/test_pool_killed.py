@@ -78,13 +78,16 @@ def test_a_pool_that_leaves_waits_for_a_busy_worker_and_not_for_long_if_a_signal
     set_constants(serve, WORKER_END_TIMEOUT_S=0.1)
     with Pool(home, package=site) as pool:
         pool.stop_until_warm()
-        hook, _ = waiting_hook(pool)
+        hook, worker = waiting_hook(pool)
         if reason == "an upgrade":
             serve.write_text(serve.read_text() + "# changed")
         else:
             pool.process.terminate()
         wait_until(lambda: not pool.finds_socket())
-        time.sleep(0.5)
+        if reason == "a signal":
+            wait_until(lambda: not is_alive(worker))
+        else:
+            time.sleep(0.5)  # in which it might be killed wrongly
         _, stderr = hook.communicate(input='"hook_event_name": "Stop"}', timeout=STARTS)
         assert (hook.returncode, "was killed" in stderr) == (0, reason == "a signal")
         wait_until(lambda: not is_alive(pool.pid))
