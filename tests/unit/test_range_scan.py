@@ -13,6 +13,7 @@ from support.host import HANGS_S
 from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, record, rows
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
+from tailhook.fleet.columns import MatchOptions
 from tailhook.patterns.automaton import compile_table
 
 MAX_LINE_BYTES = 16 << 20
@@ -39,7 +40,7 @@ def matches_of(pattern, gate=None, context=0, in_code=None):
         sets=[(table([pattern]), False, 0, 1)],
         names=["p"],
         gate=table(gate) if gate else None,
-        options=(in_code, context, False, False),
+        options=MatchOptions(in_code, context),
     )
 
 

@@ -9,6 +9,7 @@ from support.cases import in_one_test
 
 from tailhook import _core
 from tailhook._core import RangeScan, ScanProgram
+from tailhook.fleet.columns import MatchOptions
 from tailhook.patterns.automaton import compile_table
 
 TABLE = compile_table([(0, "one"), (1, "two")], ignore_case=False, word=False)
@@ -58,12 +59,12 @@ def test_a_question_finds_its_names():
         ({"gate": compile_table([(0, "one"), (1, "three")], ignore_case=False, word=False)}, ValueError),
         ({"gate": b"none"}, ValueError),
         ({"gate": "none"}, TypeError),
-        ({"options": (None, 0, False)}, ValueError),
+        ({"options": MatchOptions()[:-1]}, ValueError),
         ({"options": None}, TypeError),
-        ({"options": (None, -1, False, False)}, ValueError),
-        ({"options": (None, 131_073, False, False)}, ValueError),
-        ({"options": (None, 2**80, False, False)}, ValueError),
-        ({"options": (None, "all", False, False)}, TypeError),
+        ({"options": MatchOptions(context=-1)}, ValueError),
+        ({"options": MatchOptions(context=131_073)}, ValueError),
+        ({"options": MatchOptions(context=2**80)}, ValueError),
+        ({"options": MatchOptions(context="all")}, TypeError),
         ({"since": 2**63}, OverflowError),
         ({"until": "now"}, TypeError),
         ({"roles": (5,)}, TypeError),
@@ -102,7 +103,7 @@ def test_lone_surrogates_in_conditions_match_nothing():
 
 def test_a_program_is_the_same_in_another_process():
     program = ScanProgram(
-        **GOOD, gate=compile_table([(0, "two")], ignore_case=False, word=False), options=(None, 3, False, False)
+        **GOOD, gate=compile_table([(0, "two")], ignore_case=False, word=False), options=MatchOptions(None, 3)
     )
     code = (
         "import pickle, sys; from tailhook._core import RangeScan\n"
