@@ -20,10 +20,10 @@ MAX_KEPT_BYTES = 4 << 20  # of a file; hooks change none that is larger
 NO_COLD_ENTRY = "/no/cold/hook"
 WARM_ATTEMPTS = 400  # on a busy computer a worker may not be ready in time
 PAUSE_S = 0.02
-# What may differ between two runs: the inode of a folder that a hook made, random ids, times, and how long a run took.
+# What may differ between two runs: the inode of a folder that a hook made, random ids, times, ages, and durations.
 VARIES = re.compile(
     rb"-[0-9a-f]+-[0-9a-f]+-[0-9a-f]{16}|[0-9a-f]{12,}|[0-9A-HJKMNP-TV-Z]{26}"
-    rb"|\d{4}-\d\d-\d\dT[\d:.]+|\d{9,}(?:\.\d+)?|\t\d+\.\d$|(?<=mono.:)\d+",
+    rb"|\d{4}-\d\d-\d\dT[\d:.]+|\d{9,}(?:\.\d+)?|\t\d+\.\d$|(?<=mono.:)\d+|\d+(?= seconds old)",
     re.MULTILINE,
 )
 

@@ -62,7 +62,7 @@ def test_a_listing_that_is_cut_goes_on_behind_what_was_listed():
 
 
 def test_an_object_that_stays_unreadable_is_reported_when_its_time_is_over(monkeypatch):
-    monkeypatch.setattr(urls, "URL_BUDGET_S", 0.2)
+    monkeypatch.setattr(urls, "URL_BUDGET_S", 2)
     with unwell_bucket(lambda path, number: BUSY if path.endswith("/3.jsonl") else None) as faults:
         scan = tailhook.scan("s3://bucket/all", "records")
         assert sum(1 for _ in scan.rows()) == ROWS - 4
@@ -84,7 +84,7 @@ def test_an_answer_that_was_cut_is_asked_for_again_with_and_without_an_etag(with
 
 
 def test_an_answer_that_is_always_cut_is_an_error_when_its_time_is_over(monkeypatch):
-    monkeypatch.setattr(urls, "URL_BUDGET_S", 0.2)
+    monkeypatch.setattr(urls, "URL_BUDGET_S", 2)
     with (
         served({"/a.jsonl": LINE * 100}, with_etags=False) as (address, asked),
         unwell(address, lambda path, number: CUT if number else None) as (proxy, _),
