@@ -1,19 +1,19 @@
-"""How often `tailhook bench` judges wrongly: hooks whose true figure is known, judged many times at several loads.
+"""How often `tailhook bench` judges wrongly: it judges hooks of a known figure many times, at several loads.
 
 usage: bench_quality.py [--limit ratio|ms|p99_ms] [--runs N] [--rounds N] [--load N] [--real]
 --limit: of --max-ratio, --max-ms or --max-p99-ms (ratio)   --runs: of each kind at each load (200)
 --rounds: of each run, at first (100; 368 for p99_ms)
 --load: only this one; may be repeated (0 to 4)   --real: with processes, not simulated
 
-A hook at 95 % of the limit must pass, one at 110 % of it must fail; on a computer with more to do than it has
-processors, either may be too noisy. A simulated round is a run of bare Python and one of the hook, on two processors:
-their processor times share what slows the computer for a while, and each has noise of its own. The more processes
-there are, the more runs have to wait, each time they have used up a slice of processor time: the longer run more
-often. With --real they are processes that work for a known time, while others keep the computer busy; their true ratio
-is measured before, at load 0.
+A hook at 95 % of the limit must pass; one at 110 % must fail. If more programs run than there are processors, either
+may be too noisy. A simulated round is a run of bare Python and one of the hook, on two processors. Slow phases of the
+computer change both processor times alike; noise changes each by itself. A run waits each time it has used up a slice
+of processor time. More runs wait if there are more processes, and a longer run waits more often. With --real, the hooks
+are processes that work for a known time while others keep the computer busy. Their true ratio is measured before, at
+load 0.
 
-A limit in milliseconds is set by the hook's time at the same load without waiting for a processor. This is measured
-before. Other programs also slow a hook that does not wait, and --max-ms counts the loss as the hook's own time.
+A limit in milliseconds is a multiple of the hook's time at the same load, without the waits for a processor. This time
+is measured before. Other programs also slow a hook that does not wait; --max-ms counts the loss as the hook's own time.
 """
 
 import argparse
@@ -41,8 +41,8 @@ LIMIT = 1.35
 KINDS = {"within the limit": 0.95, "10 % over it": 1.10}
 QUANTILES = {"ms": 0.5, "p99_ms": P99}  # of the limits in milliseconds
 BARE_MS = 7.0
-# How many of the runs have to wait at each load, and for how long after each slice of processor time: about as in runs
-# with --real on two processors.
+# The share of the runs that wait at each load, and for how long after each slice of processor time. Runs with --real on
+# two processors have about the same.
 WAITING = (0.01, 0.1, 0.3, 0.9, 1.0)
 SLICE_MS, WAIT_MS = 3.0, 8.0
 CALIBRATION_ROUNDS, LIMIT_ROUNDS = 400, 2000
@@ -172,7 +172,7 @@ class RealHook(NamedTuple):
     def judge(self, limits: Limits, runs: int, rounds: int) -> Iterator[str]:
         """Yield the verdicts of some runs.
 
-        As many take turns as have a run of bare Python in common: so does a benchmark of many cases.
+        As in a benchmark of many cases, several take turns and share a run of bare Python.
         """
         for first in range(0, runs, NEIGHBOURS):
             subjects = [self.subject(number) for number in range(first, min(first + NEIGHBOURS, runs))]

@@ -1,14 +1,14 @@
-"""Count the instructions of a hook, which vary less than milliseconds, and compare them with the last counts.
+"""Count the instructions of a hook and compare them with the last counts. They vary less than milliseconds.
 
 usage: instructions.py [--write] [NAME...]   --write: record the counts as the new baseline; NAME: only these cases
 
-The cases are those of `tailhook bench`, two of them through the native client without a pool, the worst ones
-(worst_cases.py), and the memory machine on real transcripts: the 50 newest messages of each shared one, both profiles.
-A count is given in units of what bare Python executes on the same machine, so that another build of the interpreter
-hardly moves it. It may grow by 3 %, and on a real transcript be no more than 1.35. A case that has no baseline yet is
-printed as new. Needs valgrind: without it the exit code is 2.
-Real transcripts are read from the folder `transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout; if
-there are none, it prints so.
+The cases are: those of `tailhook bench`; two of them through the native client without a pool; the worst ones
+(worst_cases.py); and the memory machine on real transcripts, the 50 newest messages of each shared one, both profiles.
+A count is divided by the instructions of bare Python on the same machine, so another build of the interpreter hardly
+moves it. It may grow by 3 %. On a real transcript it may be at most 1.35. A case without a baseline is printed as new.
+Needs valgrind: without it the exit code is 2.
+Real transcripts are read from the folder `transcripts` in TAILHOOK_CORPORA, or in `shared` beside the checkout. It
+prints a line if it finds none.
 """
 
 import json

@@ -3,8 +3,8 @@
 usage: plates_load.py [SECONDS] [--sessions N] [--rate N] [--kill]        plates_load.py --spool N
     2,000 sessions send 500 events a second in all, as their hooks do: one write into the spool, and a wake-up. A board
     listens; meanwhile real hooks are timed beside bare Python. --kill: the daemon is killed in the middle and started
-    again. --spool: so many events are there before the daemon is, and it is killed while it takes them.
-    Exits 1 when an event is lost or doubled, or the goals are missed.
+    again. --spool: the spool has N events before the daemon starts, and the daemon is killed while it takes them. Exits
+    1 if an event is lost or doubled, or a goal is missed.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Board:
 
 
 def send(daemon, sessions, rate, seconds):
-    """Send events at that rate; returns how many.  Every session has a transcript that goes on, and a process."""
+    """Send events at that rate; return how many.  Every session has a transcript that goes on, and a process."""
     transcripts = daemon.home / "transcripts"
     transcripts.mkdir()
     pid, started = os.getpid(), process_start(os.getpid())

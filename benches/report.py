@@ -1,4 +1,4 @@
-"""Turn a run of the benchmarks into a page of tables, and plot the comparisons that docs/performance.md shows.
+"""Turn a run of the benchmarks into a page of tables, and plot the comparisons for docs/performance.md.
 
 usage: report.py RUN.json RESULTS_FOLDER
 """
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def computer(machine: dict) -> str:
-    """Return the processor and the interpreter of a run: not those of the computer that writes the page."""
+    """Return the processor and the interpreter of the run. Another computer may write the page."""
     processor = machine["cpu"].get("brand_raw") or machine["machine"]
     return f"{processor} ({machine['cpu']['count']} cores), CPython {machine['python_version']}"
 
@@ -70,7 +70,7 @@ def sections(benchmarks: list[dict]) -> list[str]:
 
 
 def own_table(rows: list[list[str]]) -> list[str]:
-    """Return as Markdown the table of a benchmark that measures several things in turns. Its rows keep their order.
+    """Return the Markdown table of a benchmark that measures several things in turns. Its rows keep their order.
 
     rows: the head first.
     """
@@ -124,7 +124,7 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def without_column(line: str, number: int) -> str:
-    """Return a line of a Markdown table without one of its columns, which count from 1."""
+    """Return a line of a Markdown table without one of its columns. The first column is 1."""
     cells = line.split("|")
     return "|".join([*cells[:number], *cells[number + 1 :]])
 

@@ -1,8 +1,8 @@
-"""What each stage of a scan costs: questions that build on each other, on the same bytes and the same literal.
+"""What each stage of a scan costs. Each question does the work of the one before it and one thing more.
 
-Each question does all that the one before it does, and one thing more, so the difference of their times is what this
-thing costs. All are measured in turns, because the speed of a computer changes from minute to minute, and in processor
-time. The questions are programs of the core: `tailhook.scan` cannot be asked to find lines and not to read them.
+The difference of their times is the cost of this thing. All read the same bytes with the same literal. They are
+measured in processor time, and in turns, because the speed of a computer changes from minute to minute. They call the
+core, because `tailhook.scan` cannot find lines without reading them.
 """
 
 import os
@@ -21,14 +21,14 @@ from tailhook.patterns.sets import PatternSet
 
 BLOCK_BYTES = 1 << 18  # that a scan reads at a time
 ROUNDS = 7
-# Behind a literal, it makes one that no transcript has. Its letters are so common that the prefilter looks for the
-# same four bytes as without it.
+# A literal with this behind it is in no transcript. These letters are so common that the prefilter looks for the same
+# four bytes as without them.
 NOWHERE = "e e e e e"
 NO_ROLE = ("a role that no record has",)
 
 
 class Stage(NamedTuple):
-    """A question, and what it does that the one before it does not do.
+    """A question, and the one thing that it does more than the question before it.
 
     run: takes the folder of transcripts and its copy without records (see `copy_without_records`); returns how many
         records were read, and how many rows were given.
@@ -42,7 +42,7 @@ class Stage(NamedTuple):
 def literal_stages(*literals: str) -> list[Stage]:
     """Return the stages of the search for literals in own words, outside code.
 
-    Of literals with less than four letters, the prefilter passes more places than it does in the stage of its name.
+    If a literal has less than four letters, the prefilter passes more places than in the stage of its name.
     """
     wanted = PatternSet(literals)
     gate = make_gate([wanted])
@@ -103,7 +103,7 @@ def read(folder: Path, copy: Path) -> tuple[int, int]:  # noqa: ARG001 - as the 
 
 
 def core_scan(table: str, columns: Sequence[str], **options: Any) -> Callable[[Path, Path], tuple[int, int]]:
-    """Return what scans all files of a folder in the core, one after another, and drops the rows."""
+    """Return a function that scans all files of a folder in the core, one after another, and drops the rows."""
     program = ScanProgram(table=table, columns=columns, known_types=KNOWN_TYPES, **options)
 
     def run(folder: Path, copy: Path) -> tuple[int, int]:  # noqa: ARG001 - as the others
@@ -124,7 +124,7 @@ def core_scan(table: str, columns: Sequence[str], **options: Any) -> Callable[[P
 
 
 def in_copy(run: Callable[[Path, Path], tuple[int, int]]) -> Callable[[Path, Path], tuple[int, int]]:
-    """Return the same question of the copy whose lines are not records."""
+    """Return the same question for the copy without records."""
     return lambda folder, copy: run(copy, folder)
 
 
@@ -142,7 +142,7 @@ def whole(**question: Any) -> Callable[[Path, Path], tuple[int, int]]:
 def copy_without_records(folder: Path, copy: Path) -> None:
     """Copy transcripts, with an x for the first and for the last byte of each line.
 
-    The core finds the ends of the same lines, and leaves each at its first byte, because it is not a record.
+    The core finds the same line ends, and leaves each line at its first byte, because it is not a record.
     """
     copy.mkdir()
     for path in folder.iterdir():

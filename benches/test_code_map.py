@@ -1,7 +1,7 @@
 """Code regions of Markdown: the core beside md4c, cmark-gfm and markdown-it-py.
 
-The peers in other languages than Python render HTML: their quickest output from Python. First the same code is found
-(by markdown-it-py as regions, by the others as the number of code elements), then the time is taken.
+Peers in other languages render HTML, the quickest output that Python gets from them. Before the time is taken, the
+answers are compared: the regions of markdown-it-py, the number of code elements of the others.
 """
 
 import re
@@ -38,7 +38,7 @@ def given_to(engine, text):
 
 
 def code_elements(html):
-    """Return how many code blocks and spans there are; those in the descriptions of images are lost in HTML."""
+    """Return the number of code blocks and spans. HTML has none of those in the descriptions of images."""
     return len(re.findall(r"<code[ >]", html if isinstance(html, str) else html.decode()))
 
 

@@ -1,4 +1,4 @@
-"""How long it takes to compile 1 to 10,000 patterns, and to ask a question of a scan with them.
+"""The time to compile 1 to 10,000 patterns, and a scan's question with them.
 
 A scan pays this before its first byte. The patterns are five words of random letters, about 35 bytes.
 Times are of the processor: no engine waits for anything, and other programs do not count.

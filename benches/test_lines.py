@@ -1,4 +1,4 @@
-"""All lines of a file, newest first, beside what people use for it."""
+"""All lines of a file, newest first, beside other libraries for it."""
 
 import collections
 import mmap

@@ -1,6 +1,6 @@
 """Scans of a thousand transcripts, on one core unless the name has threads, beside programs that read the same bytes.
 
-Answers are compared, too. ripgrep answers another question: which lines hold the bytes anywhere.
+Answers are compared, too. Only ripgrep answers another question: which lines have the bytes anywhere.
 """
 
 import json
@@ -50,7 +50,7 @@ def transcript_set(tmp_path_factory):
 
 @pytest.fixture
 def compare(benchmark, transcript_set):
-    """Return what times a function on the set, with the seconds of processor time that it takes."""
+    """Return a function that times a question on the set and notes its seconds of processor time."""
 
     def run(question, size=None, rounds=3):
         warmup_rounds = int(rounds > 1)
@@ -95,7 +95,7 @@ def lines_of(folder):
 
 
 def own_words(record):
-    """Return the text of a record of the agent or of a person, "" for what only the host and its app write."""
+    """Return the text of the agent's or a person's record; "" for a record of the host or its app."""
     if record.get("isSidechain") or record.get("isMeta"):
         return ""
     if record.get("isApiErrorMessage") or record.get("isCompactSummary"):
@@ -116,7 +116,7 @@ def own_words(record):
 
 
 def orjson_records(folder, *literals):
-    """Return how many records have one of the literals in their own words, after a search of each line's bytes."""
+    """Return how many records have one of the literals in their own words. Lines without its bytes are not read."""
     marks = [literal.encode() for literal in literals]
     found = 0
     for line in lines_of(folder):
@@ -127,7 +127,7 @@ def orjson_records(folder, *literals):
 
 
 def records_found(folder, *literals):
-    """Return in how many records the scan finds one of the literals, in code or not."""
+    """Return how many records have one of the literals by the scan, in code or not."""
     batches = tailhook.scan(folder, patterns=literals, in_code=None, columns=["path", "offset"], workers=1)
     return len({row for batch in batches for row in zip(*batch.columns(), strict=True)})
 
@@ -264,7 +264,7 @@ def tailhook_usage(folder):
 
 
 def orjson_usage(folder):
-    """Return the output tokens, each response counted once, as a script does it that knows the traps."""
+    """Return the output tokens, each response counted once, by a script that knows the traps."""
     most = {}
     for line in lines_of(folder):
         if b'"usage"' not in line:
@@ -284,7 +284,7 @@ def orjson_usage(folder):
 
 
 def find_ccusage(folder):
-    """Return the path of ccusage, which is installed into a folder if npm is there; or skip the test."""
+    """Install ccusage into a folder with npm and return its path, or skip the test."""
     if not (program := shutil.which("ccusage")):
         needs("npm")
         processor = "arm64" if platform.machine() in ("arm64", "aarch64") else "x64"
@@ -340,7 +340,7 @@ def test_tables_that_are_joined(compare, transcript_set, engine):
 
 @pytest.fixture(scope="module")
 def copy(transcript_set, tmp_path_factory):
-    """Return a copy of the transcripts whose lines are not records."""
+    """Return a copy of the transcripts without records."""
     folder = tmp_path_factory.mktemp("copy") / "p"
     stages.copy_without_records(transcript_set[0], folder)
     return folder
@@ -354,7 +354,7 @@ def some_of(folder, part):
     return part
 
 
-# The last stage is a question that another benchmark asks, too: the times to publish are those of that one.
+# Another benchmark also asks the question of the last stage. Its times are the published ones.
 @pytest.mark.parametrize(
     ("question", "published"),
     [
@@ -442,7 +442,7 @@ def test_memory_of_rows_that_are_joined(transcript_set, tmp_path, table, share, 
 
 @pytest.mark.parametrize("engine", ["tailhook, nothing new", "tailhook, all new"])
 def test_resumed_scan(benchmark, transcript_set, tmp_path, engine):
-    """Bring a folder of records up to date, when it is empty and when all of it was read before."""
+    """Bring a folder of records up to date: from nothing, and without news."""
     folder, size = transcript_set
     parts = tmp_path / "parts"
     benchmark.extra_info["bytes"] = size

@@ -32,7 +32,7 @@ def tailhook_scan(path):
 
 
 def orjson_markdown_it_re(path, oracle=Oracle()):  # noqa: B008
-    """Scan with the code regions of the tests' oracle, which is markdown-it-py."""
+    """Scan with the code regions of the tests' oracle, markdown-it-py."""
     expression = re.compile("|".join(map(re.escape, WANTED.values())))
     names = {pattern: name for name, pattern in WANTED.items()}
     found, offset = [], 0

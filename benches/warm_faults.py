@@ -1,9 +1,9 @@
-"""Measures how much later than a cold hook an answer comes if something is wrong with the pool.
+"""Measures how much later than a cold hook a warm one answers if something is wrong with the pool.
 
 usage: warm_faults.py [--rounds N]   (30)
 
-Prints a table; ends with 1 if the median or the 99th percentile of a fault is later than the goal. Of so few rounds the
-99th percentile is the slowest run. A busy computer may be the reason, so a late fault is measured again.
+Prints a table; ends with 1 if the median or the 99th percentile of a fault is later than the goal. With so few rounds,
+the 99th percentile is the slowest run. A busy computer may be the reason, so a late fault is measured again.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from tailhook.pool.installation import POOL_START_FILE, client_folder_of
 
 GOAL_MS = 50.0
 ATTEMPTS = 3
-FULL = 300  # connections, more than a socket's backlog has places for
+FULL = 300  # connections, more than a socket's backlog takes
 CALLERS, CROWDS = 200, 3  # at once, and how often
 LARGE = {f"LARGE_{number}": "x" * 100_000 for number in range(10)}  # 1 MB of environment variables
 CLOSED = ["/bin/sh", "-c", 'exec "$@" <&-', "sh"]  # begins an argv
@@ -158,7 +158,7 @@ def no_listener(folder: str) -> Iterator[Mapping[str, str]]:
 
 
 def silent_listener(folder: str) -> Iterator[Mapping[str, str]]:
-    """Let another program listen, which never answers."""
+    """Let another program listen and never answer."""
     with socket_in_place(folder) as one:
         one.listen(1000)
         yield {}
@@ -166,7 +166,7 @@ def silent_listener(folder: str) -> Iterator[Mapping[str, str]]:
 
 @contextmanager
 def socket_in_place(folder: str) -> Iterator[socket.socket]:
-    """Yield a socket that has the path of the one of the pool."""
+    """Yield a socket at the path of the pool's socket."""
     path = Path(own_socket(read_installation(folder)[1]))
     path.unlink()
     with socket.socket(socket.AF_UNIX) as one:
@@ -215,7 +215,7 @@ def stopped(folder: str) -> Iterator[Mapping[str, str]]:
 
 
 def full(folder: str) -> Iterator[Mapping[str, str]]:
-    """Stop all processes of the pool, and fill the places of the connections that wait."""
+    """Stop all processes of the pool, and fill its socket's backlog."""
     path = own_socket(read_installation(folder)[1])
     with ExitStack() as stack:
         stack.enter_context(contextmanager(stopped)(folder))

@@ -2,8 +2,8 @@
 
 usage: warm_goals.py [--rounds N]   (300)
 
-A goal is in units of /bin/true, started in the same rounds. The transcripts have 10 KB and 10 GB. Ends with 1 if a case
-was not answered by workers, or if its median is far above its goal, however busy the computer is.
+A goal is in units of /bin/true, started in the same rounds. The transcripts have 10 KB and 10 GB. Ends with 1 if a cold
+hook answered a case, or if a median is far above its goal. This also holds on a busy computer.
 """
 
 import argparse
@@ -27,7 +27,7 @@ from tailhook.pool.reference_programs import nothing_program
 SIZES = ("10 KB", "10 GB")
 CALLERS = 8
 CROWDS = 60  # rounds of that many callers at once
-REST_S = 11.0  # until an idle pool has only the workers that it keeps
+REST_S = 11.0  # until an idle pool has ended its spare workers
 FAR = 1.5  # times a goal
 GOALS = {True: (1.5, 4.0), False: (3.0, 6.0)}  # of the median and the 99th percentile: nothing to decide, or a decision
 

@@ -1,4 +1,4 @@
-"""What is hardest for a hook: stores, transcripts, messages and states in their worst shape.
+"""The hardest cases for a hook: stores, transcripts, messages and states in their worst shape.
 
 Each case writes what it needs into a folder and returns whether the hook must block. `test_hook_worst_cases.py` times
 them, `instructions.py` counts their instructions, both beside bare Python.
@@ -109,7 +109,7 @@ def long_session(out: IO[str]) -> None:
 
 
 def keyword_messages(count: int, size: int) -> Write:
-    """Return a writer of `count` messages of `size` bytes that hold nothing but keywords."""
+    """Return a writer of `count` messages of `size` bytes, all keywords."""
 
     def write(out: IO[str]) -> None:
         for number in range(count):
@@ -207,7 +207,7 @@ def triage_state_that_moves(folder: Path) -> Path:
 
 
 def store_of_a_million(topic: str) -> Callable[[Path], Path]:
-    """Return a function that writes a store with a million messages of another topic around the loop's."""
+    """Return a function that writes a store: a million messages of another topic around the loop's."""
 
     def begin(folder: Path) -> Path:
         path = idle_loop(60)(folder)
@@ -324,7 +324,7 @@ class WorstStop(BenchProject):
             config.write_text(json.dumps({"memory": {"profile": worst.profile}}))
 
     def reset(self) -> None:
-        """Put the state back as it was; a store only grows, and is cut."""
+        """Put the state back as it was. A store has only grown, so it is cut."""
         super().reset()
         if self.large:
             os.truncate(self.large, self.length)
@@ -343,5 +343,5 @@ class WorstStop(BenchProject):
         return done.stderr
 
     def remove(self) -> None:
-        """Remove the case's files, some of which are large."""
+        """Remove the case's files; some are large."""
         shutil.rmtree(self.folder.parent)

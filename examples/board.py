@@ -89,7 +89,7 @@ def unix_ms(before: float) -> int:
 
 
 class Sessions:
-    """The made-up sessions, as a daemon would describe them."""
+    """The made-up sessions in the daemon's form."""
 
     def __init__(self) -> None:
         self.names = ProjectNames()
@@ -117,7 +117,7 @@ class Sessions:
         return [self.describe(path) for path in self.plates]
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
-        """Yield the statuses, all sessions, then those that are hidden or shown."""
+        """Yield the statuses, all sessions, then each session that is hidden or shown."""
         yield "statuses", json.loads(encode(describe_statuses()))
         yield "plates", self.describe_all()
         while True:

@@ -1,6 +1,6 @@
-"""Every machine's hook on a large transcript, through the argv that a host would run: the decisions and their time.
+"""Run every machine's hook on a large transcript with a host's argv, and print the decisions and their time.
 
-Then the board with sessions that are made up, for a few seconds; without a terminal, a picture of it in words.
+Then show the board with made-up sessions for a few seconds; without a terminal, a picture of it in words.
 
 usage: demo.py [MEGABYTES]        the transcript's size, 500 when not given
 """

@@ -19,7 +19,7 @@ LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n
 
 
 def main() -> None:
-    """Run a cold hook, and warm ones until a worker answers one; exit with a message if that does not happen."""
+    """Run a cold hook, then warm ones until a worker answers one. If no worker answers, exit with a message."""
     with tempfile.TemporaryDirectory(prefix="tailhook-", dir=SHORT_FOLDER) as folder:
         project = Path(folder, "project")
         (project / ".git").mkdir(parents=True)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def last_ways(times: Path) -> bytes:
-    """Return which way each of the last hooks went, as `tailhook.stores.hook_times` records it."""
+    """Return the way of each of the last hooks, warm or cold, from `tailhook.stores.hook_times`."""
     return times.read_bytes()[15::16] if times.exists() else b""
 
 

@@ -51,7 +51,7 @@ def own(tmp_path):
 def open_board(browser):
     """Call it with a daemon and a context's options: its board in a page that is signed in.
 
-    What the page logs as an error, and what the browser refuses it, is in its `faults`, and fails the test.
+    Its `faults` are the errors that the page logs, and the browser's refusals. They fail the test.
     """
     contexts, faults = [], []
 

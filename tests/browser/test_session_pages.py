@@ -31,7 +31,7 @@ def pages(tmp_path_factory):
 
 @pytest.fixture
 def open_page(browser, pages):
-    """Call it with a page's name, a width and colours: the open page. What it logs, or asks for, fails the test."""
+    """Call it with a page's name, a width and colours: the open page. A log line or a request fails the test."""
     contexts, faults = [], []
 
     def open_one(name, width, colours):

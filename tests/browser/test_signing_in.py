@@ -1,4 +1,4 @@
-"""Signing a browser in, and what other users get of it: nothing that opens the board."""
+"""Signing a browser in. Other users get nothing of it that opens the board."""
 
 import json
 import re
@@ -50,7 +50,7 @@ class Stranger:
         self.thread.join()
 
     def words(self):
-        """Return everything that it was sent and that could open a board."""
+        """Return each received word that could open a board."""
         return {word for head in self.received for word in WORDS.findall(head)}
 
 
@@ -70,7 +70,7 @@ def stranger():
 
 @pytest.fixture
 def signed_in(browser, own):
-    """Open the link of a daemon that was started, in a browser of its own; returns the page."""
+    """Open the link of a started daemon in a browser of its own; return the page."""
     contexts = []
 
     def open_link(link=None):
@@ -296,7 +296,7 @@ def test_after_a_new_start_a_tab_explains_how_to_sign_in_and_sends_nothing_more(
     assert page.evaluate("sessionStorage.length") == 0
     sent = []
     page.on("request", lambda request: sent.append(request.url))
-    page.wait_for_timeout(6000)  # longer than between two attempts
+    page.wait_for_timeout(6000)  # longer than the pause between two attempts
     assert sent == []
     page.evaluate("link => { location.href = link; }", own.link)  # and the same tab is signed in by another link
     expect(page.locator("#connection")).to_have_text("live")

@@ -58,9 +58,7 @@ def simple_commands(line):
 
 
 def counts_by_the_page(line, wanted):
-    """Return whether a line is a successful run of the wanted words, by the rules of the page; None if this reader does
-    not know.
-    """
+    """Return whether a line is a successful run of the wanted words by the rules of the page; None if unknown."""
     if HARD.search(line):
         return None
     try:
@@ -82,7 +80,7 @@ def counts_by_the_page(line, wanted):
 
 
 def is_the_lines_exit(operators, at):
-    """Return whether a line ends with an error if the command at an index fails, and cannot succeed without it."""
+    """Return whether the line fails if the command at an index fails, and cannot succeed without it."""
     first = at
     while first and operators[first - 1] in ("|", "|&"):
         first -= 1

@@ -19,9 +19,9 @@ from support.host import short_folder, tailhook
 
 BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
-SLOW = 120  # seconds without a line after which a session is taken for hung
+SLOW = 120  # seconds without a line, then a session counts as hung
 
-# A second Stop hook. It notes whether the transcript has the words that are the last ones in the payload.
+# A second Stop hook. It notes whether the transcript has the payload's last message.
 WITNESS = """
 import json, sys
 stop = json.load(sys.stdin)
@@ -56,7 +56,7 @@ class Session:
         return [one for line in self.transcript.read_text().splitlines() if (one := json.loads(line))["type"] == kind]
 
     def hooks(self) -> list[dict]:
-        """Return what the host noted about each Stop hook that it ran: {"command", "durationMs"}."""
+        """Return the host's notes about each Stop hook: {"command", "durationMs"}."""
         stops = [one for one in self.records("system") if one.get("subtype") == "stop_hook_summary"]
         return [hook for stop in stops for hook in stop["hookInfos"]]
 

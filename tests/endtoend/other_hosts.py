@@ -19,7 +19,7 @@ from tailhook.hook.machines import MACHINES
 from tailhook.install.hooks_file import HooksFile, hooks_file_of
 
 BIN = Path(sys.executable).parent
-SLOW = 120  # seconds after which a session is taken for hung
+SLOW = 120  # seconds, then a session counts as hung
 
 
 @dataclass
@@ -43,7 +43,7 @@ class OtherHost:
             "PATH": f"{BIN}:{os.environ['PATH']}",
             "TERM": "dumb",
             "LANG": "C.UTF-8",
-            "GEMINI_CLI_NO_RELAUNCH": "true",  # or it is two processes, of which a hung run leaves one
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # or it is two processes, and a hung run leaves one
             "TAILHOOK_NO_AUTOSTART": "1",
         }
 

@@ -1,4 +1,4 @@
-"""The gate machine in whole sessions of Claude Code: what the host reports of a line, and what gate believes."""
+"""The gate machine in whole sessions of Claude Code: the host's report of a line, and gate's decision."""
 
 import json
 

@@ -91,7 +91,7 @@ def per_event_ms(seconds: list[float], without: list[float]) -> float:
 
 
 def users_of(claude, folder, kinds, agents: int) -> dict:
-    """Return agents for each kind of hooks: all of a kind are those of one user, each in a project of its own."""
+    """Return agents for each kind of hooks. The agents of a kind have one user, and a project each."""
     return {
         kind: [type(claude)(folder / f"home{at}", folder / f"project{at}-{number}") for number in range(agents)]
         for at, kind in enumerate(kinds)
@@ -99,7 +99,7 @@ def users_of(claude, folder, kinds, agents: int) -> dict:
 
 
 def test_the_stops_of_many_agents_at_once(claude, tmp_path, report):
-    """All kinds of hooks take turns, so that what slows the computer slows each of them."""
+    """All kinds of hooks take turns, so slow phases of the computer slow each of them."""
     forms = {"warm": (), "cold": ("--cold",)}
     times: dict[str, list[int]] = {kind: [] for kind in (*NOTHING, *forms)}
     users = users_of(claude, tmp_path, times, AGENTS)
@@ -119,7 +119,7 @@ def test_the_stops_of_many_agents_at_once(claude, tmp_path, report):
 
 @pytest.mark.parametrize("agents", [1, AGENTS])
 def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
-    """All kinds of hooks take turns, so that what slows the computer slows each of them."""
+    """All kinds of hooks take turns, so slow phases of the computer slow each of them."""
     kinds = ["no hook", *NOTHING, *PLATES_FORMS]
     users = users_of(claude, tmp_path, kinds, agents)
     for program, argv in NOTHING.items():

@@ -29,7 +29,7 @@ def judge(number: int) -> dict:
 
 
 class Pipeline:
-    """A model that follows the machine: the session's agent launches sub-agents, and these change the state."""
+    """A model that follows the machine: the session's agent launches sub-agents, and they change the state."""
 
     def __init__(self, state: Path, **how: bool):
         self.state = state

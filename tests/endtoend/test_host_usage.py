@@ -1,4 +1,4 @@
-"""Token usage of whole sessions of the hosts, as they write them: the model knows what it billed."""
+"""Token usage of whole sessions of the hosts, compared with the tokens that the model billed."""
 
 import json
 
@@ -36,7 +36,7 @@ def newest(codex):
 
 
 def oracle(codex):
-    """Return what the oracle counts, and a scan, as input of each response. No record has other tokens."""
+    """Return the input tokens of each response by the oracle and by a scan. No record has other tokens."""
     counted = sorted(row.input_tokens for row in responses("codex", rollouts(codex)))
     question = scan(codex.home / ".codex", "usage")
     assert sorted(row.input_tokens for row in question.rows()) == counted

@@ -170,7 +170,7 @@ def reference(table, files, question, billed):
 
 
 def compared(table, found):
-    """Return rows with those columns alone that the reference has."""
+    """Return rows with only the reference's columns."""
     if table != "usage":
         return found
     return [{name: row[name] or 0 if name in TOKENS else row[name] for name in BILLED} for row in found]

@@ -56,7 +56,7 @@ def killed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def faults():
-    """Return what the proxy in front of the S3 server asks for faults: the last function in the list."""
+    """Return the list of the functions that make faults. The proxy in front of the S3 server asks the last one."""
     return []
 
 
@@ -345,7 +345,7 @@ def test_daft_pushes_columns_and_conditions_down(folder, asked):
     assert (conditions.since, conditions.until) == (start, end + timedelta(microseconds=1))
 
 
-@pytest.mark.parametrize("count", [1, 2, 9])  # Daft writes a short list as comparisons that are joined by `or`
+@pytest.mark.parametrize("count", [1, 2, 9])  # Daft writes a short list as comparisons joined by `or`
 def test_daft_pushes_a_list_of_any_length_down(count, folder, asked):
     values = [f"session {number}" for number in range(count)]
     frame = question(folder, "records").to_daft().where(daft.col("session_id").is_in(values))

@@ -1,4 +1,4 @@
-"""Libraries of data frames take a scan as it is, with the rows that it has. Run by `make engines`."""
+"""Libraries of data frames take a scan as it is, with all of its rows. Run by `make engines`."""
 
 import json
 from random import Random
@@ -25,7 +25,7 @@ TAKES = {  # what each library reads: rows as tuples
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Return a folder with transcripts, of which one has texts for several batches of records."""
+    """Return a folder with transcripts. One has texts for several batches of records."""
     place = tmp_path_factory.mktemp("sources")
     for path, data in (*grow_tree(Random(0)).files, *mixed_files(Random(0))):
         target = place / path.strip("/")

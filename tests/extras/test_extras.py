@@ -53,7 +53,7 @@ def wheel_for(tmp_path_factory, worker_id):
     """Build the wheel for an interpreter, and return its path. All workers of this run share it.
 
     The wheel for this interpreter is built from the source distribution, those for the others from the clone. Each
-    build has a copy of the clone, because it writes into the folder that it runs in.
+    build has a copy of the clone, because it writes into its working folder.
     """
     own_folder = tmp_path_factory.getbasetemp()
     shared_folder = own_folder if worker_id == "master" else own_folder.parent

@@ -1,7 +1,7 @@
 """A hook killed at any system call leaves the old state or the new one, no lock, and a store that the next hook uses.
 
-`make faults` kills at every call of every case; the suite takes the commonest cases, and every fifth call of the last
-third, in which the store is read and written.
+`make faults` kills at every call of every case. The suite takes the commonest cases, and every fifth call of the last
+third: there, the store is read and written.
 """
 
 import json
@@ -23,7 +23,7 @@ from support.triage import entry, pipeline
 DONE = "<loop-done>COMPLETE</loop-done>"
 EVERY = os.environ.get("TAILHOOK_FAULTS") == "1"
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\nThe prompt.\n"
-# What the project holds - a state of the store, or a file of .claude and its text - and what the agent said.
+# The content of the project - a state of the store, or a file of .claude and its text - and the agent's message.
 CASES = {
     "iterating": (looping(frame(iter=3)), "Hm."),
     "completing": (looping(frame(iter=3)), DONE),
@@ -105,7 +105,7 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
         assert state in (old, new), f"killed at call {number} of {calls}"
         assert code == -9 or state == new
         seen.append(state == new)
-        # The lock died with its holder, and what is left is a store that works.
+        # The lock died with its holder, and the store works.
         after = project.hook(scene.payload.read_bytes())
         assert "could not" not in after.stderr
         assert (scene.state() != state) is (state == old or name in GOES_ON)

@@ -1,8 +1,8 @@
 """A command killed at any moment leaves the old state or the new one, and the same command again completes it.
 
-A kill can leave no more than what was on the disk as some system call was entered. So each command is killed as it
-enters the first call after each change of a file or a folder, all of them with `make faults`; the suite takes the
-commonest cases and every fourth change.
+A killed command leaves the disk as it was before one of its system calls. So each command is killed at the first call
+after each change of a file or a folder. `make faults` takes all changes; the suite takes the commonest cases and every
+fourth change.
 """
 
 import os
@@ -102,7 +102,7 @@ class Scene:
             shutil.copytree(copy, folder)
 
     def disk(self):
-        """Yield what is on the disk: each file's and folder's path, number, size and mode."""
+        """Yield each file's and folder's path, number, size and mode."""
         for folder, _ in self.copies:
             for path, folders, files in os.walk(folder):
                 for name in (*folders, *files):
@@ -110,7 +110,7 @@ class Scene:
                     yield path, name, facts.st_ino, facts.st_size * (name in files), facts.st_mode
 
     def names(self):
-        """Yield every file and folder but the drafts and the prompts that a killed command leaves behind.
+        """Yield every file and folder, without the drafts and the prompts that a killed command leaves.
 
         A lock's name has the inode of a folder, which `reset` makes again.
         """

@@ -1,4 +1,4 @@
-"""ignore_case and word against `re` on as many lines as there is time for.
+"""Compare ignore_case and word with `re` on any number of random lines.
 
 python tests/fuzz/keywords_long.py --lines 1000000 [--seed N]
 """

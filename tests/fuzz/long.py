@@ -1,8 +1,8 @@
-"""Fuzz for as long as wanted: FUZZ_SECONDS for each target (60), or for the targets that are named.
+"""Fuzz each target, or only the named ones, for FUZZ_SECONDS (60).
 
-With atheris, coverage guides the inputs: that of the core, where clang built it with libFuzzer's counters and
-AddressSanitizer, and that of the Python modules. Without atheris our own mutator runs. What is new or fails is written to
-build/fuzz; to repeat a failure, give its file to the target: `long.py --file TARGET FILE`.
+With atheris, the coverage of the Python modules guides the inputs. So does the coverage of the core, if clang built it
+with libFuzzer's counters and AddressSanitizer. Without atheris, our own mutator runs. New and failing inputs are
+written to build/fuzz. To repeat a failure, give its file to the target: `long.py --file TARGET FILE`.
 """
 
 import os

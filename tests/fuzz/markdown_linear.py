@@ -2,9 +2,9 @@
 
     python tests/fuzz/markdown_linear.py [name]
 
-Needs valgrind; without it nothing is counted and the exit code is 0. A busy machine counts the same. Some cases take no
-more instructions than the start of the process differs by from run to run, or reading the text costs: so each text is
-mapped many times in its process, comes from a file, and the bytecode is written before the first count.
+Needs valgrind; without it nothing is counted and the exit code is 0. A busy machine counts the same. Some cases take
+fewer instructions than reading the text, or than the start of the process varies by. So each text is mapped many times
+in its process and comes from a file, and the bytecode is written before the first count.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from support.markdown_worst_cases import WORST_CASES  # noqa: E402
 
 SIZE = 50_000
 CALLS = 10
-AT_MOST = 4.6  # the logarithm in a search among long backtick runs, and what grows by doubling, make it more than 4
+AT_MOST = 4.6  # the logarithm of a search among long backtick runs, and buffers that double, make it more than 4
 VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
 PROGRAM = f"""
 import sys

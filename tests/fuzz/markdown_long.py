@@ -1,4 +1,4 @@
-"""Compare the code map with the oracle on generated documents, as many as wanted.
+"""Compare the code map with the oracle on any number of generated documents.
 
 python tests/fuzz/markdown_long.py --documents 10000000 --seed 1
 """

@@ -57,7 +57,7 @@ def expected_request(data):
 
 
 def pool_request(data):
-    """Send a worker a request. The first two bytes choose the number of descriptors, and where it is cut in two."""
+    """Send a worker a request in two parts. The first two bytes choose the descriptors' number and the cut."""
     head, data = data[:2].ljust(2, b"\0"), data[2:]
     number, cut = head[0] % 6, 1 + head[1]  # no descriptors go without a byte
     before = os.listdir("/dev/fd")
@@ -73,7 +73,7 @@ def pool_request(data):
         assert expected is None
     else:
         size = int.from_bytes(data[16:20], sys.byteorder)
-        expected = expected or expected_request(data[: 32 + size])  # what comes behind it may not have been read
+        expected = expected or expected_request(data[: 32 + size])  # the bytes behind it may not have been read
         arguments = [os.fsencode(argument) for argument in request.arguments]
         parent = request.parent & 0xFFFFFFFF
         assert (request.started_ns, request.umask, parent, arguments, request.environment) == expected

@@ -46,7 +46,7 @@ def scan_translated(data):
 
 
 def assert_same_rows(data, read):
-    """Compare the rows of a file that is read whole, in ranges, in small steps and without its gate.
+    """Compare the rows of a file read whole, in ranges, in small steps and without its gate.
 
     read: takes a program, the edges of ranges, and how many bytes are read at a time. Returns the rows.
     """
@@ -59,13 +59,13 @@ def assert_same_rows(data, read):
 
 
 def record_row(record):
-    """Return what the row of a record has after its path and host."""
+    """Return the row of a record without its path and host."""
     texts = map(utf8, (record.type, record.uuid, record.model, record.text))
     return (record.offset, *texts, record.is_prompt, record.is_error)
 
 
 def rows_of_ranges(data, program, edges, step):
-    """Return the rows of a file that is cut at the edges, and is fed `step` bytes at a time."""
+    """Return the rows of a file, cut at the edges and fed `step` bytes at a time."""
     scan = _core.RangeScan(program)
     for start, end in pairwise(edges):
         scan.begin("t.jsonl", "s", "claude-code", start, end)
@@ -78,7 +78,7 @@ def rows_of_ranges(data, program, edges, step):
 
 
 def rows_of_file(path, program, edges, step=local.LINE_BLOCK_BYTES):
-    """Return the rows of a file that is cut at the edges, and is read `step` bytes at a time."""
+    """Return the rows of a file, cut at the edges and read `step` bytes at a time."""
     scan, problems = _core.RangeScan(program), []
     with patch.object(local, "LINE_BLOCK_BYTES", step):
         for start, end in pairwise(edges):

@@ -1,4 +1,4 @@
-"""Every kind of value at every place of every state, config and payload: the hook answers, and so do the other machines.
+"""Every kind of value at every place of every state, config and payload: the hook and the other machines still answer.
 
 `make fuzz` tries every content of a place; the suite tries every 24th of them.
 """

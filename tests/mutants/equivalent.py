@@ -1,10 +1,10 @@
 """The mutants that no test can kill, each with the reason.
 
 A row is: module, function ("" for the lines of the module itself), original line, mutated lines, reason. Blank space in
-lines is one space, as in the report of `run.py`, which fails if a test kills a mutant of this list.
+lines is one space, as in the report of `run.py`. It fails if a test kills a mutant of this list.
 
-Without the list, a survivor that was examined looks like a new one in each run, and the limit of 95 % would have to be
-lower: a test that is missing could hide below it. tests/unit/test_mutants.py checks that its lines are today's.
+Without the list, each run would show examined survivors as new ones, and the limit would have to be below 95 %. A
+missing test could hide there. tests/unit/test_mutants.py checks that its lines are today's.
 """
 
 CORE = "The compiled core takes this number when it is built; the tests of a mutant load the core that is there."

@@ -3,11 +3,11 @@
     python tests/mutants/run.py [--mutants N|all] [MODULE ...]
 
 Mutants come from cosmic-ray, without those of annotations and of code that only type checkers read. Each worker changes
-its own copy of the tree under build/mutants. Results are kept there until the module or its tests change, so that a run
-that was stopped goes on where it was.
+its own copy of the tree under build/mutants. Results are kept there until the module or its tests change, so a stopped
+run goes on where it was.
 
-Exits with 1 if fewer than 95 % of the mutants that are not equivalent were killed, or if a reason in equivalent.py is
-wrong, and with 2 if the tests fail without any mutant.
+Exits with 1 if the tests kill fewer than 95 % of the mutants (the equivalent ones do not count), or if a reason in
+equivalent.py is wrong. Exits with 2 if the tests fail without any mutant.
 """
 
 import argparse
@@ -38,13 +38,13 @@ WORKERS = os.cpu_count() or 1
 SEED = 20250727  # of the sample; any number, as long as it stays
 MIN_KILLED = 0.95
 MIN_TIMEOUT_S = 20
-TIMEOUT_FACTOR = 5  # by which a run may be slower than the one without a mutant before it counts as hanging
+TIMEOUT_FACTOR = 5  # times the run without a mutant: then a run counts as hanging
 
 TEST_FILE = r"(?<!\S)(?:unit|property)/\w+\.py"
 PYTEST = f"{sys.executable} -m pytest -x -q -p no:cacheprovider -p few_examples"
 
-# One replacement for an arithmetic operator, and for a comparison its other limit and its opposite: the others are
-# noticed by the same tests.
+# One replacement for an arithmetic operator; for a comparison, its other limit and its opposite. The same tests notice
+# the other replacements.
 OPERATORS = re.compile(
     r"core/(AddNot|Replace(TrueWithFalse|FalseWithTrue|AndWithOr|OrWithAnd|BreakWithContinue|ContinueWithBreak)"
     r"|ExceptionReplacer|NumberReplacer|RemoveDecorator|ZeroIterationForLoop"
@@ -57,7 +57,7 @@ OPERATORS = re.compile(
 
 
 class Mutant(NamedTuple):
-    """One change, and what the tests made of it."""
+    """One change, and its result in the tests."""
 
     module: str
     function: str
@@ -76,7 +76,7 @@ class Mutant(NamedTuple):
 
 
 def ranges_for_type_checkers(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield the begin and the end (line, column) of what only type checkers read."""
+    """Yield the begin and the end (line, column) of code for type checkers only."""
     for node in ast.walk(ast.parse(source)):
         annotations: list[ast.AST | None] = []
         if isinstance(node, ast.arg | ast.AnnAssign):
@@ -91,7 +91,7 @@ def ranges_for_type_checkers(source: str) -> Iterator[tuple[tuple[int, int], tup
 
 
 def wanted(items: list[WorkItem], source: str, sample: int | None) -> list[WorkItem]:
-    """Return the mutants to run: all, or a sample of so many, which is part of every larger sample."""
+    """Return the mutants to run: all, or a sample of so many. A larger sample contains each smaller one."""
     skipped = list(ranges_for_type_checkers(source))
 
     def is_wanted(spec: MutationSpec) -> bool:
@@ -108,7 +108,7 @@ def wanted(items: list[WorkItem], source: str, sample: int | None) -> list[WorkI
 
 
 def copy_tree(folder: Path) -> None:
-    """Copy what the tests need to `folder`, so that no byte code of the code under test is ever kept there."""
+    """Copy the files for the tests to `folder`, where no byte code of the code under test is kept."""
     shutil.rmtree(folder, ignore_errors=True)
     ignored = shutil.ignore_patterns("__pycache__", ".*", "build", "dist", "*.egg-info")
     shutil.copytree(ROOT, folder, ignore=ignored)
@@ -132,7 +132,7 @@ def command_of(module: str) -> str:
 def baseline(module: str) -> tuple[str, float]:
     """Run a module's tests without a mutant, then with a module that cannot be imported.
 
-    Returns what went wrong, "" if nothing, and the seconds that the tests take.
+    Returns the error, "" for none, and the seconds of the tests.
     """
     started = time.monotonic()
     outcome, output = run_tests(command_of(module), timeout=600)
@@ -152,7 +152,7 @@ def baseline(module: str) -> tuple[str, float]:
 
 
 def examine(job: tuple[str, WorkItem, float]) -> tuple[str, str, WorkResult]:
-    """Run the tests with one mutant. One that takes too long has hung only if it does so twice."""
+    """Run the tests with one mutant. It has hung if it takes too long twice."""
     module, item, timeout = job
     result = mutate_and_test(item.mutations, command_of(module), timeout)
     if result.output == "timeout":
@@ -164,7 +164,7 @@ def examine(job: tuple[str, WorkItem, float]) -> tuple[str, str, WorkResult]:
 
 
 def session_of(module: str) -> WorkDB:
-    """Return the results that are kept for a module and its tests as they are now."""
+    """Return the kept results for a module and its tests, unless one of them has changed."""
     texts = [ROOT / "src" / "tailhook" / module]
     texts += [ROOT / "tests" / test for test in re.findall(TEST_FILE, TARGETS[module])]
     digest = hashlib.sha256(b"".join(text.read_bytes() for text in texts)).hexdigest()[:16]
@@ -177,7 +177,7 @@ def session_of(module: str) -> WorkDB:
 
 
 def mutants_of(module: str, items: list[WorkItem], results: dict[str, WorkResult]) -> Iterator[Mutant]:
-    """Yield a module's mutants with what became of them."""
+    """Yield a module's mutants with their results."""
     for item in items:
         spec, result = item.mutations[0], results[item.job_id]
         has_survived = result.test_outcome is TestOutcome.SURVIVED
@@ -224,7 +224,7 @@ def main() -> int:
 
 
 def lines_of(module: str) -> set[str]:
-    """Return the lines of a module as equivalent.py has them: with one space in place of any blank space."""
+    """Return the lines of a module in the form of equivalent.py: with one space in place of any blank space."""
     return {" ".join(line.split()) for line in Path("src", "tailhook", module).read_text("utf-8").splitlines()}
 
 

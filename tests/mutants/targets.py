@@ -1,7 +1,7 @@
-"""Which modules `make mutants` changes, and which tests must notice.
+"""The modules that `make mutants` changes, and the tests for each.
 
 The values are arguments of pytest. Quick files come first, because the first failing test ends the run of a mutant.
-Tests of whole processes are not among them: their processes run the installed package, not the copy that is changed.
+Tests of whole processes are not among them: their processes run the installed package, not the changed copy.
 """
 
 HEALTH = " ".join(

@@ -1,4 +1,4 @@
-"""The automaton against slower ways to find the same."""
+"""The automaton against slower searches for the same matches."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

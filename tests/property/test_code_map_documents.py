@@ -1,4 +1,4 @@
-"""The code map of generated documents: beside the oracle's, and beside itself."""
+"""The code map of generated documents: beside the oracle's, and its invariants."""
 
 from random import Random
 

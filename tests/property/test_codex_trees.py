@@ -1,4 +1,4 @@
-"""Random histories of Codex: the scan and the second counter give the bill, however the files are ordered and cut."""
+"""Random histories of Codex: the scan and the second counter give the bill in any order and at any cut of the files."""
 
 from datetime import datetime
 from random import Random

@@ -1,4 +1,4 @@
-"""A state that changed is written as edits of the old text: the rest keeps its bytes."""
+"""A changed state is written as edits of the old text: the rest keeps its bytes."""
 
 import json
 

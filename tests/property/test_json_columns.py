@@ -1,4 +1,4 @@
-"""An array of objects in a JSON file, read as columns: what the json module reads, whatever the layout."""
+"""An array of objects in a JSON file, read as columns: the json module's values, whatever the layout."""
 
 import json
 import tempfile
@@ -70,7 +70,7 @@ REPEATED = st.sampled_from([None, True, False, 10, 12, "a", "b", "ab", [1], [2],
     st.integers(1, 12),
 )
 def test_rows_that_repeat_values_are_read_alike_wherever_the_windows_edge_falls(rows, layout, blanks):
-    """A value may stand for the one of the row before only if the bytes of both are in the window."""
+    """A value replaces the one of the row before only if the bytes of both are in the window."""
     text = json.dumps({"rows": rows}, **layout).encode().replace(b"}, {", b"}," + b" " * blanks + b"{")
     plain = expected({"rows": rows})
     for window_bytes in range(4, 70):

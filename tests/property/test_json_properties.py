@@ -49,7 +49,7 @@ def test_a_mutated_document_is_accepted_exactly_when_orjson_accepts_it(value, st
     try:
         ours = parse_json(text)
     except ValueError:
-        assume(b"e" not in text.lower())  # orjson refuses what this reader documents that it takes: infinite numbers
+        assume(b"e" not in text.lower())  # orjson refuses infinite numbers; this reader takes them
         with pytest.raises(ValueError, match=r"."):
             orjson.loads(text)
     else:

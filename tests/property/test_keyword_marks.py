@@ -1,4 +1,4 @@
-"""The marks of keywords in a message come to what the core's `score_lines` counts."""
+"""The marks of keywords in a message add up to the counts of the core's `score_lines`."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The lines that count for a category, beside an oracle written only from the machine's page."""
+"""The counting lines of a category, beside an oracle written only from the machine's page."""
 
 from random import Random
 
@@ -19,7 +19,7 @@ PIECES = [
 
 
 def document(chance, words):
-    """Draw a message in which keywords stand among code and blank space."""
+    """Draw a message with keywords among code and blank space."""
     parts = []
     for _ in range(chance.choice((1, 3, 10, 30, 30))):
         parts.append(chance.choice(PIECES))
@@ -51,7 +51,7 @@ def test_the_same_lines_count_as_by_the_oracle(profile, report):
 
 
 def test_a_message_of_many_chunks_is_scored_as_a_whole():
-    """Windows reach over the edges of what is searched at once."""
+    """Windows reach over the edges of a chunk of the search."""
     for blanks in range(8150, 8230):
         for lines in (["because", "decided"], ["decided", "because"], ["because", "", "decided"]):
             text = "x" * blanks + "\n" + "\n".join(lines)

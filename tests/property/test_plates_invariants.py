@@ -1,4 +1,4 @@
-"""What holds for the waits of a session, whatever happens."""
+"""Invariants of the waits of a session, whatever happens."""
 
 from hypothesis import given
 from hypothesis import strategies as st

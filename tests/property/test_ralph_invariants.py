@@ -1,4 +1,4 @@
-"""What must hold for every ralph loop, whatever its file and the agent's message contain."""
+"""Invariants of every ralph loop, for any file and any message of the agent."""
 
 import re
 from itertools import groupby

@@ -108,7 +108,7 @@ def test_a_mutated_line_is_good_exactly_when_the_json_module_reads_an_object(rec
 
 @given(RECORDS, RECORDS, ORDERS, st.data())
 def test_of_a_torn_record_and_a_whole_one_the_whole_one_is_found(torn, whole, order, data):
-    """Unless the torn record ends where a value must follow: then the whole one may be that value."""
+    """Except if the torn record ends before a value: then the whole one may be that value."""
     first, second = written(torn, order), written(whole, order)
     cut = first[: data.draw(st.integers(1, len(first)))]
     ours = parse_record(cut + second)

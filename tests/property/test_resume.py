@@ -1,4 +1,4 @@
-"""A scan that keeps its rows in a folder: what a later run reads, and that no row is lost or counted twice."""
+"""A scan that keeps its rows in a folder: a later run reads only news, and no row is lost or counted twice."""
 
 import gzip
 import json
@@ -69,7 +69,7 @@ def small_tasks(monkeypatch):
 
 @pytest.fixture
 def opened(monkeypatch):
-    """Return the list of the paths that are scanned."""
+    """Return the list of the scanned paths."""
     paths = []
     original = resume.run_tasks
 

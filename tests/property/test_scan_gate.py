@@ -1,4 +1,4 @@
-"""The gate before the record parser opens for every line with a match: any pattern, however JSON writes the text."""
+"""The gate before the record parser opens for every line with a match: any pattern, any JSON form of the text."""
 
 import json
 
@@ -53,7 +53,7 @@ def cases(draw):
 
 
 def alike(letter):
-    """Return letters that count as the same one if case does not."""
+    """Return the letters that equal this one if case is ignored."""
     return {"k": "\u212a", "s": "\u017f", "i": "\u0131\u0130"}.get(letter.lower(), "")
 
 

@@ -1,4 +1,4 @@
-"""Whatever a settings file holds: hooks come and go, and nothing else moves."""
+"""Whatever is in a settings file: hooks come and go, and nothing else changes."""
 
 import json
 
@@ -25,7 +25,7 @@ files = st.sampled_from(hooks_files())
 
 @st.composite
 def asked(draw, file: HooksFile):
-    """Return what an install may ask for: the machines and the form."""
+    """Return the options of an install: the machines and the form."""
     return draw(machines), draw(st.sampled_from(["exec", "shell"] if file.has_exec_form else ["shell"]))
 
 

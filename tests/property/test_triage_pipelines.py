@@ -1,4 +1,4 @@
-"""Random pipelines, driven by an agent that follows the reasons: phases only move forward, and every run ends."""
+"""Random pipelines with an agent that follows the reasons: phases only move forward, and every run ends."""
 
 import json
 import shutil

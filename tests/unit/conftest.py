@@ -40,7 +40,7 @@ def tables(server):
 
 
 def emptied(url):
-    """Delete what is in the tables of a database, if it has some. Returns its URL."""
+    """Delete all rows of a database, if it has tables. Returns its URL."""
     from tailhook.plates.tables import metadata
 
     engine = sa.create_engine(url, poolclass=sa.NullPool)
@@ -63,7 +63,7 @@ def new_database(base):
 
 @pytest.fixture
 def database(url):
-    """Yield an open database; `reported` has what it reports as changed, `gone` what it reports as gone."""
+    """Yield an open database; `reported` lists its changed plates, `gone` the ids of its removed sessions."""
     from tailhook.plates.db import Database
 
     reported, gone = [], []
@@ -75,7 +75,7 @@ def database(url):
 
 @pytest.fixture
 def world(tmp_path):
-    """Yield a health check on an empty database, with a clock, transcripts and processes that the test sets."""
+    """Yield a health check on an empty database; the test sets its clock, transcripts and processes."""
     from support.health_check import World
 
     made = World(tmp_path)

@@ -1,4 +1,4 @@
-"""Where the bytes of a transcript are, against sums made by hand; and the axis on which they are drawn."""
+"""The bytes of a transcript by kind, against sums made by hand, and the axis of their picture."""
 
 import io
 import json
@@ -156,7 +156,7 @@ def test_the_buckets_of_time_hold_every_byte_at_the_time_of_its_record():
     anatomy = measure(b"".join(data for _, data in SESSION))
     times = dict(anatomy.times.sorted())
     assert times[BEGIN] == {"bytes person": len(SESSION[0][1]), "prompts": 1}
-    last = times[BEGIN + 60]  # what has no time of its own belongs to the record before it
+    last = times[BEGIN + 60]  # a record without a time belongs to the one before it
     assert last["bytes other"] == len(SESSION[8][1]) + len(SESSION[9][1])
     assert (last["bytes broken"], last["bytes blank"], last["compactions"]) == (len(SESSION[10][1]), 2, 1)
     for buckets in (anatomy.times, anatomy.offsets):

@@ -1,4 +1,4 @@
-"""What the layout promises: which room may know which, what is installed, what an import costs."""
+"""The promises of the layout: the imports between rooms, the installed files, the cost of an import."""
 
 import ast
 import importlib
@@ -42,8 +42,8 @@ def test_the_arrows_between_the_rooms_point_one_way():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Modules for a large store or a possible secret: a hook loads them only for these, and they share names with their
-# loader. A third module for the names would cost every such hook 0.2 to 0.5 % of its instructions.
+# A hook loads these modules only for a large store or a possible secret. They share names with their loader. A third
+# module for the names would cost every such hook 0.2 to 0.5 % of its instructions.
 CIRCLES = {
     ("machines.key_looks", "machines.secrets"),
     ("machines.passwords", "machines.secrets"),
@@ -67,7 +67,7 @@ def imports_of(path, modules):
 
 
 def reached_from(name, imported):
-    """Return the modules that the import of a module loads, if every function of theirs is run."""
+    """Return the modules that the import of a module loads, with the imports in functions."""
     reached, waiting = set(), [name]
     while waiting:
         new = imported[waiting.pop()] - reached

@@ -1,4 +1,4 @@
-"""Batches of the core in Arrow's memory layout: as pyarrow reads them, however a consumer takes them apart."""
+"""Batches of the core in Arrow's memory layout: pyarrow reads them, and a consumer may take them apart in any way."""
 
 import gc
 import io
@@ -312,13 +312,13 @@ def test_an_error_of_the_iterator_is_the_streams(batches, message):
 
 
 def test_an_interrupt_while_a_stream_is_read_is_one():
-    """The consumer makes an OSError of it; then Python raises KeyboardInterrupt, however that is handled."""
+    """The consumer makes an OSError of it; then Python raises KeyboardInterrupt in any case."""
 
     def interrupted():
         yield make_batch("records", NAMES, ROWS)
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), suppress(OSError):  # noqa: PT012 - what follows must not be reached
+    with pytest.raises(KeyboardInterrupt), suppress(OSError):  # noqa: PT012 - the next line must not be reached
         pyarrow.table(Streamed(make_batch("records", NAMES, []), interrupted()))
         pytest.fail("nothing was raised")
 

@@ -141,7 +141,7 @@ def test_an_automaton_without_a_table_is_not_made():
 
 
 def work_to_compile(count):
-    """Return how many instructions of Python it takes to compile so many patterns, for each of them."""
+    """Return Python's instructions to compile so many patterns, divided by their number."""
     chance = random.Random(count)
     patterns = [(number, "".join(chance.choices("abcdefghij klmnop", k=10))) for number in range(count)]
     instructions = 0
@@ -162,6 +162,6 @@ def work_to_compile(count):
 
 
 def test_the_work_to_compile_a_pattern_does_not_grow_with_their_number():
-    work_to_compile(20)  # what is worked out once is kept
+    work_to_compile(20)  # a result is kept
     few, many, most = map(work_to_compile, (60, 260, 601))
     assert most < many < few < 50_000

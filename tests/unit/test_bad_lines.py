@@ -123,6 +123,6 @@ def test_a_torn_record_yields_nothing(cut):
     ids=range(15),
 )
 def test_hostile_lines_take_linear_time(line):
-    """Each would take hours if any part of it were read once for every byte."""
+    """Each would take hours if a part were read again for every byte."""
     record = parse_record(line)
     assert record is None or len(record.text) < len(line)

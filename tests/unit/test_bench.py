@@ -141,7 +141,7 @@ def test_what_the_kernel_counts_is_that_of_the_process_and_of_those_that_it_star
 
 @pytest.mark.parametrize("machine", ["x86_64", "pdp11"])
 def test_without_a_counter_of_the_processor_valgrind_counts_if_it_may(monkeypatch, machine):
-    """No hardware event has this number, so the kernel refuses it as it refuses one that the processor lacks."""
+    """No hardware event has this number. The kernel refuses it like an event that the processor lacks."""
     monkeypatch.setattr(instructions, "INSTRUCTIONS", (0, 999))
     monkeypatch.setattr(instructions.platform, "machine", lambda: machine)
     monkeypatch.setattr(instructions.open_counter, "__defaults__", ((0, 999),))

@@ -1,4 +1,4 @@
-"""Rounds of the judge of hooks: real programs that take turns, and how long each waited."""
+"""Rounds of the judge of hooks: real programs take turns, and each one's waiting is measured."""
 
 import itertools
 import os
@@ -59,7 +59,7 @@ def test_each_run_is_kept_with_those_of_its_round():
 
 
 def test_a_program_takes_as_long_as_itself(tmp_path):
-    """However the programs before it leave the processor's caches."""
+    """Whatever the programs before it leave in the processor's caches."""
     case = next(case for case in CASES if case.name == "idle, no state")
     project = BenchProject(tmp_path / "project", case, "10 KB")
     one = Subject("true", "", "command", [nothing_program()], project, [nothing_program()])
@@ -130,7 +130,7 @@ def test_a_warm_hook_that_no_worker_answers_has_no_figures():
             subjects = [
                 Subject(name, "", "warm", hook_command("idle", client), project) for name in ("one", "two", "three")
             ]
-            rounds.run_rounds(subjects, 40)  # more runs than the ring has places
+            rounds.run_rounds(subjects, 40)  # more runs than places in the ring
             assert all(20 <= one.answered <= 40 for one in subjects)
             assert [one.unanswered() for one in subjects] == ["", "", ""]
             Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool

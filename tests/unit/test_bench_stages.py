@@ -1,4 +1,4 @@
-"""The breakdown of a scan in benches/stages.py, and the page that benches/report.py writes of it."""
+"""The breakdown of a scan in benches/stages.py, and its page by benches/report.py."""
 
 import json
 import sys
@@ -30,7 +30,7 @@ def report(monkeypatch):
 
 
 def module(monkeypatch, name):
-    """Return a module of the benchmarks, which is not imported for other tests."""
+    """Return a module of the benchmarks; other tests do not see the import."""
     monkeypatch.syspath_prepend(BENCHES)
     found = __import__(name)
     monkeypatch.delitem(sys.modules, name)
@@ -57,7 +57,7 @@ def folders(tmp_path, stages):
 def test_each_stage_of_a_literal_does_all_that_the_one_before_it_does(stages, folders):
     asked = stages.literal_stages("error")
     assert [stage.name for stage in asked] == LITERAL
-    # Records that were read, and rows: three lines have the literal, one of them in prose.
+    # The number of records read, and of rows. Three lines have the literal, one of them in prose.
     assert [stage.run(*folders) for stage in asked] == [(0, 0)] * 3 + [(3, 0)] * 3 + [(3, 1)] * 3
 
 

@@ -1,4 +1,4 @@
-"""The judge of hooks: how many rounds it asks for, and which hooks are too slow for it, or too noisy."""
+"""The judge of hooks: the number of its rounds, and its verdicts: too slow, too noisy."""
 
 import json
 
@@ -82,7 +82,7 @@ def test_a_hook_that_waits_for_something_else_fails_unless_bare_python_waits_in_
     assert Limits(1.35).verdict(subject_of(times=[(500.0, 10.0)] * 20, bare=bare)) == verdict
 
 
-# How long a process waited for a processor is known.
+# The time that a process waited for a processor is known.
 KNOWN_WAITING = (50.0, 10.0, 40.0)
 
 

@@ -1,4 +1,4 @@
-"""What the board shows: order, filter, names, ages, the timeline."""
+"""The board's rows: order, filter, names, ages, the timeline."""
 
 import json
 import re
@@ -228,7 +228,7 @@ def event(at, status, kind="stop", tool=""):
 
 
 def timeline(events, now):
-    """The pieces of a timeline, each with what it is called."""
+    """The pieces of a timeline, each with its name."""
     found = end_periods(find_periods(events), now)
     return [(piece.start, piece.end, piece.period["lane"], piece.period["label"]) for piece in found]
 

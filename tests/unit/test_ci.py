@@ -1,4 +1,4 @@
-"""The steps of `.ci/run`, with a `make` that only prints what it is asked for; and that GitHub runs the same steps."""
+"""The steps of `.ci/run`, with a `make` that only prints its targets. GitHub runs the same steps."""
 
 import os
 import re

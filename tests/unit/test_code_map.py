@@ -10,7 +10,7 @@ from tailhook.patterns.sets import Span, code_spans
 
 
 def code(markdown):
-    """Return what code_spans finds, as [(kind, text)]."""
+    """Return the spans by code_spans, as [(kind, text)]."""
     return [(span.kind, markdown[span.start : span.end]) for span in code_spans(markdown)]
 
 
@@ -243,7 +243,7 @@ def test_a_label_has_at_most_999_characters(length, is_label):
 
 
 def is_reference(label, definition):
-    """Return whether a label is that of a definition: then the backtick in it begins no code."""
+    """Return whether the label is a definition's: then a backtick in it begins no code."""
     text = b"[[x]][%b`] `\n\n[%b`]: d" % (label, definition)
     return not _core.code_spans(text, Span)
 

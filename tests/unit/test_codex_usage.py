@@ -1,4 +1,4 @@
-"""The responses of Codex: which records of a rollout file are one, and which lines repeat those of another thread."""
+"""The responses of Codex: which records of a rollout file are one response, and which lines repeat another thread's."""
 
 import itertools
 import json

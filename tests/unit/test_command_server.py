@@ -1,4 +1,4 @@
-"""Commands that are forked from a process which has imported the package, beside an interpreter of their own."""
+"""Commands forked from a process with the package imported, beside commands in an interpreter of their own."""
 
 import os
 import subprocess
@@ -59,4 +59,4 @@ def test_a_forked_command_runs_until_its_signal_and_can_be_asked_again(tmp_path)
     assert running.communicate() == ("", "")
     assert (running.returncode, running.wait(), running.poll()) == (-9, -9, -9)
     assert running.communicate() == ("", "")
-    running.terminate()  # nothing is there any more
+    running.terminate()  # nothing is left

@@ -1,4 +1,4 @@
-"""What counts as a run of a command.
+"""Which shell lines count as a run of a command.
 
 The labels are by hand, for short commands and for 56 real ones with here-documents, substitutions and the like, or by
 bash, for generated commands.
@@ -96,7 +96,7 @@ NOT_RUN = [
     "npm run pytest", "yarn add pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
     "echo `echo \\`echo pytest\\``", "echo ${} pytest",
 ]  # fmt: skip
-# What cannot be taken apart counts as a run if the name is in it, and only then.
+# A line that cannot be taken apart counts as a run if, and only if, the name is in it.
 UNKNOWN = [
     "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
     "bash < {}",
@@ -330,7 +330,7 @@ def test_a_command_that_is_twice_as_long_takes_twice_as_many_steps(name):
 
 
 def test_the_words_of_a_test_are_not_searched_again(monkeypatch):
-    """A search of the words at each of their separators would be quadratic, though it is one line."""
+    """A search from each separator would be quadratic."""
 
     class Words(list):
         def __contains__(self, word):
@@ -348,7 +348,7 @@ def test_the_words_of_a_test_are_not_searched_again(monkeypatch):
 
 
 def test_the_parts_of_a_word_are_joined_once():
-    """Joining them at each parenthesis would be quadratic, though it is one line."""
+    """Joining the words at each parenthesis would be quadratic."""
     joined = 0
 
     def profile(frame, event, function):

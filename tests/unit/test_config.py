@@ -1,4 +1,4 @@
-"""The configuration: which values count, and what a project's own file may set."""
+"""The configuration: the valid values, and the keys that a project's own file may set."""
 
 import json
 import os

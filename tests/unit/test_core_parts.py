@@ -34,7 +34,7 @@ CLASS = re.compile(r"^cdef class (\w+)|^def (\w+)", re.MULTILINE)
 
 @cache
 def names(text):
-    """Return all names that a part defines: those of `definitions`, members of enums, classes, functions for Python."""
+    """Return all names that a part defines: `definitions`, members of enums, classes, functions for Python."""
     members = {name for block in ENUM.findall(text) for name in re.findall(r"^    ([A-Z]\w+)", block, re.MULTILINE)}
     return definitions(text) | members | {one or other for one, other in CLASS.findall(text)}
 
@@ -82,7 +82,7 @@ def test_a_part_lists_what_it_gives_and_needs():
 
 
 def words(about):
-    """Return the names that a list names, as patterns: FIELD_* stands for several."""
+    """Return the names in a list as patterns: FIELD_* stands for several."""
     found = re.findall(r"[\w*]*_[\w*]+|[A-Z][a-z]+[A-Z]\w+", re.sub(r"[\w/]+\.(?:pxi|h|py)", "", about))
     return [re.compile(rf"\b{word.replace('*', chr(92) + 'w+')}\b") for word in found]
 

@@ -1,4 +1,4 @@
-"""What the pages name exists: commands, flags, keys, variables, goals, files and links. Samples are what is printed."""
+"""Each command, flag, key, variable, goal, file and link of the pages exists. Samples match the real output."""
 
 import argparse
 import ast
@@ -65,7 +65,7 @@ by_page = in_one_test("page", PAGES)
 
 @cache
 def tokens(page: Path) -> list[Token]:
-    """Return the tokens of a page, those inside of inline tokens too."""
+    """Return the tokens of a page, also those inside inline tokens."""
     found = []
     for token in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
         found += [token, *(token.children or ())]
@@ -128,7 +128,7 @@ def resolve(words: list[str]) -> tuple[argparse.ArgumentParser, list[str]]:
 
 
 def flags(*commands: argparse.ArgumentParser) -> set[str]:
-    """Return the flags of commands that a page has to list: all but the common --help and --json."""
+    """Return the flags that a page has to list: all but the common --help and --json."""
     found = set()
     for command in commands:
         for action in command._actions:

@@ -1,4 +1,4 @@
-"""A signal that ends a command leaves nothing of it, at whatever moment it comes."""
+"""A command that a signal ends leaves nothing behind, at any moment."""
 
 import os
 import signal
@@ -26,7 +26,7 @@ def handlers():
 
 @pytest.fixture
 def signal_after(monkeypatch):
-    """A function that lets a call be followed by SIGTERM before its caller has what it returned."""
+    """A function that raises SIGTERM after a call, before the caller has the call's result."""
 
     def follow(owner, name):
         usual = getattr(owner, name)

@@ -1,4 +1,4 @@
-"""Whether the exit code 0 of a shell line means that a command ran and succeeded: by hand, and beside bash."""
+"""Whether exit code 0 of a shell line means that a command ran and succeeded: labels by hand and by bash."""
 
 import json
 import shlex
@@ -161,7 +161,7 @@ def test_a_line_that_may_hide_a_failure_in_bash_is_never_believed(report):
     found = [(one["line"], one["bash"], outcome_of(one["line"], "check")[0]) for one in SAMPLE]
     assert [one for one in found if one[1] == "hidden" and one[2] != "hidden"] == []
     assert [one for one in found if one[1] == "run" and one[2] == "absent"] == []
-    # The other way, gate may be careful: it does not follow the values of variables, and what a `case` compares.
+    # A missed success is allowed: gate does not follow the values of variables and the words of a `case`.
     careful = [one for one in found if one[1] != one[2]]
     assert len(careful) < len(found) / 10
     report(f"exits: {len(found)} lines as bash has them, {len(careful)} more careful")

@@ -1,4 +1,4 @@
-"""What `tailhook explain` knows of a text: the marks, and why each counts or not."""
+"""The marks of `tailhook explain` in a text, and why each counts or not."""
 
 import re
 from pathlib import Path

@@ -13,7 +13,7 @@ from tailhook._core import folder_fault
 from tailhook.stores import atomic
 
 USER = 12345
-# Asks as the user with the numbers, if "namespace" is the last argument in a user namespace that knows only that user.
+# Asks as the user with these numbers. If the last argument is "namespace": in a user namespace with only that user.
 ASK_AS = """
 import ctypes, json, os, sys
 from tailhook._core import folder_fault
@@ -36,7 +36,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 @pytest.fixture
 def shared():
-    """Yield a folder like /tmp, with a short path that every user can reach."""
+    """Yield a folder like /tmp: every user can reach it, and its path is short."""
     with short_folder() as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
@@ -170,7 +170,7 @@ def test_in_a_user_namespace_too_the_folder_must_be_the_users_own(shared):
 @needs_root
 @pytest.mark.parametrize("maker", [0, USER + 1])
 def test_in_a_user_namespace_what_others_could_have_made_is_not_taken_for_roots(shared, maker):
-    """Every user can make a folder in /tmp: that one is not root's for sure."""
+    """Every user can make a folder in /tmp, so it may not be root's."""
     (shared / "made" / "state").mkdir(parents=True)
     os.chown(shared, USER, USER)
     os.chown(shared / "made", maker, maker)

@@ -1,4 +1,4 @@
-"""A transcript that is followed while it is written."""
+"""Following a transcript while it is written."""
 
 import gzip
 import io
@@ -138,7 +138,7 @@ def test_a_torn_line_waits_until_it_is_whole(reader, path):
     append(path, b'{"type":"user","n":')
     reader.looks()
     append(path, b"3" + b"\n" + line(4))
-    reader.wait([0, 1, 2, 4])  # the torn line is not JSON, and hides no other
+    reader.wait([0, 1, 2, 4])  # the torn line is not JSON; no other line is lost
 
 
 def test_a_whole_object_is_given_before_its_newline_and_once(reader, path):
@@ -221,7 +221,7 @@ def test_two_followers_and_their_transcript_move_on_to_one_file(path):
 
 @pytest.fixture
 def reads(monkeypatch):
-    """Return a list of how many bytes each read of a follower took, and the offset of each search for lines."""
+    """Return a list of the bytes of each read of a follower, and of the offset of each search for lines."""
     found = []
 
     def read(self, offset, size):

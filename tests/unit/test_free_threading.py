@@ -30,7 +30,7 @@ def path(tmp_path):
 
 
 def run_at_once(work):
-    """Run a function in many threads at once, and return what each returned."""
+    """Run a function in many threads at once; return the results."""
     results = []
     threads = [Thread(target=lambda: results.append(work())) for _ in range(THREADS)]
     for thread in threads:

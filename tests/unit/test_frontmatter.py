@@ -122,7 +122,7 @@ def test_an_escape_that_stands_for_no_character_stays_as_it_is_written(escape):
 
 
 def test_a_change_of_a_file_is_seen_whatever_its_time_size_and_inode(tmp_path):
-    """Two writes within one tick of the file system's clock differ in nothing but the bytes."""
+    """Two writes within one tick of the file system's clock differ only in the bytes."""
     path = tmp_path / ".claude" / "x.md"
     path.parent.mkdir()
     path.write_text(PAGE)

@@ -380,7 +380,7 @@ def test_each_edit_of_a_long_session_is_compared_with_usual_rules():
 
 @given(st.text("{},ab", max_size=40))
 def test_braces_are_expanded_as_bash_does_it(pattern):
-    """The words of braces in their order; braces without a comma of their own, or that are not closed, are letters."""
+    """The words of braces in their order. Braces without a comma or without an end are letters."""
 
     def expanded(text):
         for start, letter in enumerate(text):
@@ -411,7 +411,7 @@ def test_a_pattern_never_fails_and_a_path_matches_itself(pattern, path):
 
 
 def test_generated_sessions_are_decided_as_labelled(report):
-    """Sessions of edits, runs and other commands. The label is kept while the session is made, oldest first."""
+    """Sessions of edits, runs and other commands, oldest first. Each step updates the label."""
     random, blocks = Random(20261122), 0
     files = {"python": ["a.py", "src/b.py"], "web": ["web/a.js", "web/x/y.css"], "none": ["README.md", "a.txt"]}
     checks = {"python": ["pytest -q", "cd src && pytest", "A=1 .venv/bin/pytest"], "web": ["npm test", "npm -s test"]}

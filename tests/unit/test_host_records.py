@@ -237,7 +237,7 @@ VALUES = st.recursive(
 
 @st.composite
 def damaged(draw, name):
-    """Return records of a host of which some values, at any depth, are of other types or missing."""
+    """Return records of a host; some values, at any depth, have another type or are missing."""
     originals = json.loads(json.dumps(records_of(name)))
     for record in originals[1:]:
         for _ in range(draw(st.integers(0, 2))):
@@ -269,7 +269,7 @@ def test_values_of_wrong_types_raise_nothing(name, data):
         session.last_message()
 
 
-@in_one_test("name", [name for name in RECORDS if name != "cursor"])  # whose records have no type
+@in_one_test("name", [name for name in RECORDS if name != "cursor"])  # its records have no type
 @in_one_test("kind", ["brand-new", "", "é", "response_item", "session.unheard_of"])
 def test_an_unknown_record_type_is_a_record_with_its_type(name, kind):
     first, _ = RECORDS[name]
@@ -306,7 +306,7 @@ def test_invalid_utf8_and_lone_surrogates_are_survived():
     assert record.json()["data"]["content"] == "a\ufffd\ud800"
 
 
-# ---- messages that are written again -------------------------------------------
+# ---- messages written again -------------------------------------------
 
 
 def gemini_message(number, kind="gemini", **members):

@@ -1,4 +1,4 @@
-"""The responses that a scan finds in the transcripts of other hosts, beside an independent count and known bills."""
+"""The responses in the transcripts of other hosts by a scan, by an independent count and by known bills."""
 
 from datetime import datetime
 from random import Random
@@ -13,7 +13,7 @@ TOKENS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_
 
 
 def found(files, random=None):
-    """Return what the scan counts in files with the given names and bytes, sorted."""
+    """Return the scan's responses in files with the given names and bytes, sorted."""
     rows = scan_rows("usage", list(files.items()), Question(), random)
     return sorted(([row[name] for name in COLUMNS] + [row[name] or 0 for name in TOKENS] for row in rows), key=repr)
 

@@ -1,4 +1,4 @@
-"""The oracle of token usage, against the bills of histories that are made as the hosts write them."""
+"""The oracle of token usage, against the bills of made-up histories in the hosts' forms."""
 
 import pytest
 from support.corpora import transcript_paths
@@ -9,7 +9,7 @@ ALL = {**HISTORIES, **NOT_FOLLOWED}
 
 
 def counted(host, files, folder):
-    """Return the responses that the oracle finds in files with the given names and texts."""
+    """Return the oracle's responses in files with the given names and texts."""
     paths = [folder / name for name in files]
     for path, text in zip(paths, files.values(), strict=True):
         path.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The idle machine: its times, its briefing, the start of a loop, and whether one is live."""
+"""The idle machine: its times, its briefing, the start of a loop, and whether a loop is live."""
 
 from argparse import Namespace
 

@@ -1,4 +1,4 @@
-"""Dates and times of ISO 8601: what the standard writes, against Python's calendar."""
+"""Dates and times of ISO 8601, against Python's calendar."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""The editor of settings files: what comes takes on the layout around it, what goes leaves no trace."""
+"""The editor of settings files: a new value takes the layout around it, a removed one leaves no trace."""
 
 import json
 

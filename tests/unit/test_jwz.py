@@ -173,7 +173,7 @@ def test_a_body_with_a_lone_surrogate_is_written_as_valid_utf_8(store):
 
 @pytest.mark.parametrize("iterations", [20, 200, 2000])
 def test_a_loops_stop_does_not_get_dearer_with_its_own_iterations(tmp_path, monkeypatch, iterations):
-    """What a stop does: it finds the loop, and reads it again under the lock before it posts the next state."""
+    """The steps of a stop: find the loop, read it again under the lock, post the next state."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     store, newest = Store.make(str(tmp_path)), None
     state = {"schema": 1, "event": "STATE", "stack": [{"id": "a", "mode": "loop", "max": 5000, "prompt": "x" * 100}]}
@@ -189,7 +189,7 @@ def test_a_loops_stop_does_not_get_dearer_with_its_own_iterations(tmp_path, monk
         loop.save({**loop.state, "updated_at": "now"}, 1000.0 + iterations)
     assert loop.state["stack"][0]["iter"] == iterations - 1
     assert len(parsed) == 2  # the topic, and its newest message
-    assert not (tmp_path / "state").exists()  # nothing has to be remembered of such a store
+    assert not (tmp_path / "state").exists()  # such a store needs no index
 
 
 def test_a_store_is_read_again_if_another_program_has_posted_meanwhile(tmp_path):

@@ -1,4 +1,4 @@
-"""What is remembered of a large jwz store: the same messages as without it, for the cost of what was appended."""
+"""The index of a large jwz store: the same messages as without it, at the cost of the appended lines."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def add_notes(folder, count, start=0):
 
 
 def newest(folder, topic="t", seconds=None):
-    """Return the body of the newest message, read by a store that was just opened."""
+    """Return the body of the newest message, read by a newly opened store."""
     found = Store.find(str(folder)).newest(topic, seconds)
     return found.body if found else None
 
@@ -73,7 +73,7 @@ needs_proc = pytest.mark.skipif(sys.platform != "linux", reason="what was read i
 
 @pytest.mark.parametrize("seed", range(60))
 def test_a_store_that_grows_is_read_as_one_that_is_read_whole(tmp_path, private, small, seed):
-    """Posts, notes, torn lines and lines that are too long, in any order; the oracle reads the store each time."""
+    """Posts, notes, torn lines and too long lines, in any order; the oracle reads the store each time."""
     chance = Random(seed)
     path = tmp_path / ".jwz" / "messages.jsonl"
     path.parent.mkdir()

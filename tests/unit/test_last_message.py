@@ -71,7 +71,7 @@ def test_a_newer_message_without_text_does_not_hide_the_text():
 @pytest.mark.parametrize(("lines", "expected"), [(249_000, "text"), (251_000, "unknown")])
 @pytest.mark.parametrize("line", [b"", b"{}", b'{"type":"mode"}'])
 def test_beyond_the_lines_that_are_read_nothing_is_known(line, lines, expected):
-    """However short they are: what a stop costs does not grow with their number."""
+    """The cost of a stop does not grow with their number, however short they are."""
     source = transcript(assistant("said"), *[line] * lines)
     assert last_message(source, max_lines=250_000)[0] == expected
     assert last_message(source)[0] == "text"

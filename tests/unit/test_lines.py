@@ -281,7 +281,7 @@ def test_a_replaced_file_is_read_to_its_end_as_it_was(file_of, tmp_path):
 
 
 def test_a_file_that_grows_and_is_replaced_meanwhile_never_gives_pieces(tmp_path):
-    """Every line names itself at both ends, so that a piece or a joint of two cannot pass for one."""
+    """Every line has its name at both ends, so a piece of a line or two joined lines are noticed."""
     path = tmp_path / "growing"
     path.write_bytes(b"")
     stop = threading.Event()
@@ -425,7 +425,7 @@ def test_a_reader_in_use_by_one_thread_refuses_another():
 @pytest.mark.parametrize("read", [forward_lines, reverse_lines])
 @pytest.mark.parametrize("buffered", [True, False])
 def test_a_descriptor_whose_number_becomes_another_files_is_not_read(tmp_path, read, buffered):
-    """As when another thread closes the file between two reads, and the next one that is opened gets its number."""
+    """Another thread may close the file between two reads; the next opened file gets its number."""
     path, other = tmp_path / "lines", tmp_path / "other"
     path.write_bytes(b"".join(b"%06d\n" % number for number in range(200_000)))
     other.write_bytes(b"x" * 10 + b"\n")

@@ -1,4 +1,4 @@
-"""Where the state of a loop is kept: the jwz topic, the fallback file and ralph's file, without a hook around them."""
+"""The stores of a loop's state: the jwz topic, the fallback file and ralph's file, without a hook around them."""
 
 import json
 import os

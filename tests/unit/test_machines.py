@@ -1,4 +1,4 @@
-"""What the machines have in common: counts, owners, and values as messages show them."""
+"""The common parts of the machines: counts, owners, and values in messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where markdown-it-py leaves CommonMark the code map does not: docs/decisions/markdown-differences.md."""
+"""The code map keeps to CommonMark where markdown-it-py does not: docs/decisions/markdown-differences.md."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 
 from tailhook.patterns.sets import code_spans
 
-DIFFERENCES = {  # number and name: document, its code, what the untouched preset makes of it
+DIFFERENCES = {  # number and name: document, its code, its code by the untouched preset
     "1 a comment may end in a hyphen": ("a <!----->`b`", ["<!----->", "`b`"], "a &lt;!-----&gt;"),
     "2 a form feed is not a blank in an HTML block": ("<p\x0c\n`a`", ["`a`"], "<p\x0c\n`a`"),
     "2 an unquoted value may hold a control character": ("a <b c=\x01 d='`'> `e`", ["`e`"], "<code>'&gt; </code>"),
@@ -37,7 +37,7 @@ DIFFERENCES = {  # number and name: document, its code, what the untouched prese
 
 @pytest.fixture(scope="module")
 def rendered():
-    """Return what markdown-it-py makes of the documents, in a process without the oracle's corrections."""
+    """Return the code of the documents by markdown-it-py, in a process without the oracle's corrections."""
     program = (
         "import json, sys; from markdown_it import MarkdownIt; md = MarkdownIt('commonmark');"
         "print(json.dumps([md.render(text) for text in json.load(sys.stdin)]))"

@@ -1,4 +1,4 @@
-"""The memory machine as a pure function: scores, thresholds, what is said, and how lines are quoted."""
+"""The memory machine as a pure function: scores, thresholds, messages, and quoted lines."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How well the memory machine's profiles find what is worth saving: labelled passages, precision and recall."""
+"""Precision and recall of the memory machine's profiles, on labelled passages."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ def passages():
 
 
 def measured(profile):
-    """Return (precision, recall) of the categories that are found in the passages."""
+    """Return (precision, recall) of the categories found in the passages."""
     right = wrong = missed = 0
     for labels, text in passages():
         tuned = profile == "tuned"

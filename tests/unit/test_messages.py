@@ -189,7 +189,7 @@ LATE = {"type": "attachment", "attachment": {"type": "queued_command", "prompt":
         ([*OLD, *OLD[30:], COMPACTED, *NEW], True),  # the block's beginning is among the newest 50
         ([*OLD, *OLD[5:], COMPACTED, *NEW], True),  # it is not: the oldest of them stands before, too
         ([*OLD, COMPACTED, *OLD[40:], *NEW], True),  # as when a compacted session is resumed
-        ([*OLD, *OLD[30:], *NEW], False),  # without a compaction nothing is written again
+        ([*OLD, *OLD[30:], *NEW], False),  # without a compaction, no message is written again
         ([*OLD, COMPACTED, {**LATE, "timestamp": "2026-01-02T03:00:01Z"}, *NEW], False),
         ([{"type": "file-history-snapshot", "messageId": "u19"}, *OLD[10:], COMPACTED, *NEW], False),
         ([*OLD, COMPACTED, *({**record, "timestamp": None} for record in NEW)], True),

@@ -1,4 +1,4 @@
-"""The finder of the hook's own modules: what it takes from `__pycache__`, and what it leaves to Python."""
+"""The finder of the hook's own modules: which files it takes from `__pycache__`, and which it leaves to Python."""
 
 import importlib.util
 import os
@@ -124,7 +124,7 @@ def test_a_module_without_a_search_path_is_left_to_python():
     assert ModuleFinder().find_spec("tailhook.hook", None) is None
 
 
-# ---- modules that are loaded before they are imported ------------------------
+# ---- modules loaded before their import ------------------------
 
 
 @pytest.fixture

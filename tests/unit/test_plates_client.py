@@ -1,4 +1,4 @@
-"""The client of the daemon, in this process: what it leaves open when no daemon answers."""
+"""The client of the daemon, in this process: it leaves nothing open if no daemon answers."""
 
 import gc
 import os
@@ -13,7 +13,7 @@ from tailhook.plates.paths import http_socket_path, lock_path
 
 @pytest.fixture(autouse=True)
 def runtime(tmp_path, monkeypatch):
-    """Make the folder of the sockets; nothing that was left open is closed by the garbage collector."""
+    """Make the folder of the sockets; the garbage collector closes nothing meanwhile."""
     for name in (b"XDG_RUNTIME_DIR", b"XDG_STATE_HOME"):
         monkeypatch.setitem(posix.environ, name, os.fsencode(tmp_path))
     (tmp_path / "tailhook").mkdir(mode=0o700)

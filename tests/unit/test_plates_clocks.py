@@ -1,4 +1,4 @@
-"""The health check after the computer slept, and under a clock that was set."""
+"""The health check after the computer slept, and after its clock was set."""
 
 import pytest
 

@@ -74,7 +74,7 @@ def process(database):
     return None if plate["pid_is_guess"] else (plate["pid"], plate["pid_started"])
 
 
-# What events report about the process, a guess marked by "?", and what holds after each.
+# The process by the events, a guess marked by "?", and the plate's process after each.
 PROCESSES = [
     [("tool_call", "5 50", (5, 50))],
     [("tool_call", "5 50?", None), ("tool_call", "5 50?", (5, 50))],  # a shell around a hook is in one event alone

@@ -1,4 +1,4 @@
-"""What the database lists, deletes and forgets."""
+"""The database lists, deletes and forgets."""
 
 import threading
 import time
@@ -119,7 +119,7 @@ def test_the_retention_finds_old_events_by_an_index(tmp_path, kind):
 
 
 def test_the_figures_of_the_status_read_no_event(database):
-    """After a few weeks, to count the events takes seconds."""
+    """After a few weeks, a count of the events takes seconds."""
     database.record(report("stop"))
     database.record(report("coffee_break"))
     statements = []

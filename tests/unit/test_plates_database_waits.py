@@ -1,4 +1,4 @@
-"""What a session waits for outlives the daemon, and an event beside it does not take its place."""
+"""A session's wait outlives the daemon, and another event does not replace it."""
 
 from support.plate_reports import asked, ended, report, status
 

@@ -19,7 +19,7 @@ WAITING = ["tool_start:AskUserQuestion", "tool_start:ExitPlanMode", "stop_failur
 
 @pytest.mark.parametrize("seed", range(5))
 def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, seed, report):
-    """Sessions come to wait at random times; of some the transcript goes on at a random time after that."""
+    """Sessions begin to wait at random times. The transcript of some goes on at a random time after that."""
     draw = random.Random(seed)
     moments = []  # when, what: an event of a session, or its transcript's advance
     advanced = {}
@@ -52,8 +52,8 @@ def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, se
     report(f"plates: {len(recovered)} of 60 sessions went on, recovered after {max(recovered.values()):.1f} s at most")
 
 
-# What a transcript may get while its session waits for the tool a, as functions of the time, and whether that is the
-# person's answer.
+# New records while the session waits for the tool a, as functions of the time, and whether they are the person's
+# answer.
 WRITTEN = {
     "its result": (lambda at: [result("a", at=at)], True),
     "a message by the agent": (lambda at: [record("assistant", "On.", at, message={"id": "m2"})], True),
@@ -68,7 +68,7 @@ WRITTEN = {
 }
 
 
-# The same with a transcript that does not show what the session waits for.
+# The same with a transcript without the wait.
 WRITTEN_FOR_UNKNOWN = {
     "a record by the host": (lambda at: [host_record("system", at)], True),
     "words of the host": (lambda at: [record("user", "feedback", at, isMeta=True)], True),

@@ -101,7 +101,7 @@ def test_while_events_wait_in_the_spool_no_process_is_missed(world):
 
 
 def test_what_comes_after_the_look_at_a_process_opens_its_session_again(world):
-    """The event is written, and taken, once the spool was found empty."""
+    """The event is written, and taken, after the spool was found empty."""
     world.event("s", "prompt_submit", pid=5, pid_started=1234)
 
     def resumed():

@@ -1,4 +1,4 @@
-"""What the daemon publishes to its listeners: the names of projects while they are read from the database."""
+"""The daemon publishes plates to its listeners; meanwhile it reads the names of projects from the database."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from tailhook.plates.app import Hub
 
 
 def load(hub, found, meanwhile=lambda: None):
-    """Load what the database had, while something else happens."""
+    """Load the database's content while something else happens."""
 
     async def read():
         meanwhile()

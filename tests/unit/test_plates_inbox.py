@@ -27,7 +27,7 @@ from tailhook.stores.processes import pid_namespace
 
 @pytest.fixture
 def inbox(tmp_path, monkeypatch):
-    """Yield an inbox of the spool to which `append_record` writes. No transaction ends because its time is over."""
+    """Yield an inbox of the spool that `append_record` writes to. No transaction ends because its time is over."""
     monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("posix.environ", {**spool.posix.environ, b"XDG_STATE_HOME": str(tmp_path).encode()})
     (tmp_path / "tailhook").mkdir(mode=0o700)
@@ -185,7 +185,7 @@ def test_a_file_is_removed_once_its_events_are_on_the_disk(inbox, tmp_path, monk
     unlink = Path.unlink
 
     def copy_first(path):
-        shutil.copy(tmp_path / "plates.db", tmp_path / "after.db")  # a power cut that takes the log
+        shutil.copy(tmp_path / "plates.db", tmp_path / "after.db")  # a power cut that loses the log
         unlink(path)
 
     monkeypatch.setattr(Path, "unlink", copy_first)
@@ -260,7 +260,7 @@ def test_an_event_written_into_a_removed_file_is_written_again(inbox, monkeypatc
 
 
 def test_an_event_written_into_a_full_file_is_written_again(inbox, monkeypatch):
-    """The daemon may have read that file to its end already, and removes it next."""
+    """The daemon may have read that file to its end, and then it removes the file."""
     write_all = spool.write_all
 
     def set_aside_meanwhile(fd, line):
@@ -288,7 +288,7 @@ def test_one_that_is_killed_while_it_removes_a_file_brings_no_dismissed_session_
 
 
 def killed(*_):
-    """Raise KeyboardInterrupt, as if the daemon was killed."""
+    """Raise KeyboardInterrupt in place of a kill of the daemon."""
     raise KeyboardInterrupt
 
 
@@ -494,8 +494,8 @@ def test_the_end_of_a_run_counts_from_when_it_happened(inbox):
 HOST, USER = os.uname().nodename, getpass.getuser()
 OWN = pid_namespace()
 
-# What an event contains, the address that sent it, None for the spool and the Unix socket, and what is taken of it: the
-# host, the user, whether its plate is this daemon's to look after, and its process.
+# An event's fields; the address that sent it, None for the spool and the Unix socket; and the result: the host, the
+# user, whether this daemon looks after its plate, and its process.
 ORIGINS = [
     ({"pid": 5}, None, (HOST, USER, True, 5)),
     ({"pid": 5, "host": HOST, "user": USER}, None, (HOST, USER, True, 5)),

@@ -1,4 +1,4 @@
-"""What the health check concludes from one look at a session's transcript."""
+"""The health check's conclusions from one look at a session's transcript."""
 
 import pytest
 from support.cases import in_one_test
@@ -37,7 +37,7 @@ JUDGED = [
     ("running", Look(118, at=109, turn_over=True), None),  # two seconds ago
     ("idle", Look(110, at=109, interrupted=True), None),
     ("starting", Look(110, at=109, interrupted=True), None),
-    # What other tools or sub-agents wrote is not an answer, however late.
+    # Records of other tools or sub-agents are not an answer, however late.
     ("awaiting_input", Look(110, at=99.9, newest=99.9, is_others=True), None),
     ("awaiting_input", Look(110, at=99.9, newest=104, is_others=True), "health_check_recovery"),
 ]
@@ -49,8 +49,8 @@ def test_what_a_transcript_shows(status, look, expected):
     assert event == (parse_event(expected) if expected else None)
 
 
-# The same with a clock that was set back, so that the event lies in the future: what the transcript showed at the first
-# look since the event counts.
+# The same with a clock that was set back: the event lies in the future. Then the transcript at the first look since the
+# event counts.
 SET_BACK = [
     ("awaiting_input", None, Look(110, at=109), None),
     ("awaiting_input", Look(110, at=109), Look(110, at=109), None),
@@ -74,7 +74,7 @@ def test_what_a_transcript_shows_when_the_clock_was_set_back(status, first, look
     assert event == (parse_event(expected) if expected else None)
 
 
-# The tools that a session waits for since 100, what its transcript shows of them, and what follows.
+# The tools that a session waits for since 100, the records about them in its transcript, and the conclusion.
 WAITED_FOR = [
     ("a", Look(100.1, at=99, newest=99, pending=frozenset("a")), None),
     ("a", Look(110, at=109, newest=109, has_grown=True, pending=frozenset("a")), None),

@@ -1,4 +1,4 @@
-"""The last words of a session, which the board shows."""
+"""The last words of a session, for the board."""
 
 import json
 

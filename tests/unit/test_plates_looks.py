@@ -1,4 +1,4 @@
-"""What a look at a transcript finds: the newest records, and the tools that have ended."""
+"""The results of a look at a transcript: the newest records, and the tools that have ended."""
 
 import json
 import os
@@ -39,7 +39,7 @@ def test_a_look_sees_an_interruption_and_the_end_of_a_turn(tmp_path):
     assert look_at(write(tmp_path / "b", json.dumps(ended)))[1:4] == (1000, False, True)
 
 
-# What follows the calls of the tools a and b, which a message of the agent's has made; a is waited for.
+# The records behind the agent's message with calls of the tools a and b. The session waits for a.
 AFTER_THE_CALL = {
     "nothing": ([], False),
     "its own result": ([result("a")], True),

@@ -99,7 +99,7 @@ def test_the_constants_bound_the_recovery():
     assert MAX_RECOVERY_TIME == HEALTH_CHECK_INTERVAL + STALENESS_THRESHOLD
 
 
-# An event is older only if every clock that both events have agrees. Equal times do not make it older.
+# An event is older only by all clocks that both events have. Equal times do not make it older.
 PRECEDES = [
     (99, None, 100, None, True),
     (100, None, 100, None, False),

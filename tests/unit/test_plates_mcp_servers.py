@@ -1,4 +1,4 @@
-"""What MCP servers ask the person, and what their answers end."""
+"""Questions of MCP servers to the person, and the waits that the answers end."""
 
 from support.plate_situations import APPROVAL, IDLE, INPUT, RUNNING, happen, play
 

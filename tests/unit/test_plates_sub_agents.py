@@ -1,4 +1,4 @@
-"""What the tools and waits of sub-agents do to the status of their session."""
+"""How the tools and waits of sub-agents change the status of their session."""
 
 import pytest
 from support.plate_situations import APPROVAL, IDLE, INPUT, RUNNING, happen, play

@@ -27,7 +27,7 @@ def test_what_ends_the_turn_ends_the_wait_and_nothing_of_it_is_left(asked, words
     assert situation == Situation(status)
 
 
-# What stays open of a session's own tool, a sub-agent's tool, and a sub-agent's tool that waits.
+# Which stay open of: a session's own tool, a sub-agent's tool, a waiting tool of a sub-agent.
 LEFT_OPEN = {
     "prompt_submit": ["theirs"],
     "interrupted": ["theirs"],

@@ -1,4 +1,4 @@
-"""Which events reach the table of statuses: what a session waits for, and what ends that."""
+"""Which events reach the table of statuses: a session's waits, and the events that end them."""
 
 from pathlib import Path
 

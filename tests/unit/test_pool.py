@@ -1,4 +1,4 @@
-"""The parts of the pool: requests, the workers' table, the times of hooks, and what a request leaves in the modules."""
+"""The parts of the pool: requests, the workers' table, the times of hooks. A request leaves nothing in the modules."""
 
 import contextlib
 import json
@@ -39,7 +39,7 @@ def request_of(arguments, variables, magic=REQUEST_MAGIC, more=0, count=None, um
 
 @pytest.fixture
 def descriptors():
-    """Yield as many open descriptors as a request has; those that are left are closed."""
+    """Yield as many open descriptors as a request has; close the open ones at the end."""
     fds = [os.open("/dev/null", os.O_RDONLY) for _ in range(REQUEST_DESCRIPTORS)]
     given = list(fds)
     yield fds

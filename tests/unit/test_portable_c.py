@@ -131,7 +131,7 @@ def test_strings_are_skipped_alike_on_every_processor(native, is_wide):
 
 
 def plain_string_stop(data):
-    """Return where a JSON string needs a look, by one byte at a time; at the latest where the last whole block ends."""
+    """Return where a JSON string needs a look, found byte by byte; at most the end of the last whole block."""
     blocks_end = len(data) // 64 * 64
     at = 0
     while at < blocks_end:

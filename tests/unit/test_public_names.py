@@ -1,4 +1,4 @@
-"""The names that the package has for everyone."""
+"""The public names of the package."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What a person typed while the agent worked, in Claude Code's versions that write no record of it but in the queue."""
+"""Prompts typed while the agent worked, in versions of Claude Code that record them only in the queue."""
 
 import pytest
 from support.oracles.scan import rows
@@ -16,7 +16,7 @@ def step(operation, text=None, seconds=0):
 
 
 def counts(folder, *of_files):
-    """Return (prompts, messages) of session s, as the scan and the oracle find them.  of_files: lists of records."""
+    """Return (prompts, messages) of session s, by the scan and by the oracle.  of_files: lists of records."""
     files = []
     for number, records in enumerate(of_files):
         path = folder / f"{number}.jsonl"

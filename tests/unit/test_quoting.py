@@ -1,4 +1,4 @@
-"""What is shown of a command or a line: no secret of it, and nothing of it looked at beyond a bound."""
+"""Quotes of a command or a line: they have no secret, and nothing beyond a bound is read."""
 
 import tracemalloc
 
@@ -19,7 +19,7 @@ def shown(line):
 
 # ---- letters -----------------------------------------------------------------
 
-# The first and the last letter of each range of Unicode that is printable and shows nothing.
+# The first and the last letter of each printable range of Unicode without a visible form.
 INVISIBLE = [(0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x3164, 0x3164)]
 INVISIBLE += [(0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0100, 0xE01EF)]
 

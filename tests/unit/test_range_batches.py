@@ -1,4 +1,4 @@
-"""The batches of a scan of ranges: finished ones are taken while it goes on, by other threads."""
+"""The batches of a scan of ranges: other threads take finished ones while it goes on."""
 
 import contextlib
 import resource
@@ -189,7 +189,7 @@ def test_what_waits_for_a_batch_goes_on_when_the_scan_fails():
 
 
 def test_batches_are_taken_while_memory_is_traced(file):
-    """Tracing needs the interpreter lock, also in a thread that scans without it."""
+    """Tracing takes the interpreter lock, also in a thread that scans without it."""
     fd = filled(file, LARGE * 2)
     code = (
         "import threading, tracemalloc; from tailhook._core import RangeScan, ScanProgram, scan_range\n"

@@ -40,7 +40,7 @@ RECORDS = st.lists(
 
 
 def counted(records, names=USAGE_HALF):
-    """Return the responses of records, which are added a few at a time."""
+    """Return the responses of records, added a few at a time."""
     counter = ResponseCounter(USAGE_HALF)
     for start in range(0, len(records), 7):
         counter.add(make_batch("usage", USAGE_HALF, records[start : start + 7]))
@@ -52,7 +52,7 @@ def place(row):
 
 
 def response_of(row, lacking):
-    """Return by what a record's response is known."""
+    """Return the key of a record's response."""
     if row[MESSAGE]:
         return (0, row[MESSAGE], "" if row[MESSAGE] in lacking else row[REQUEST])
     if row[REQUEST]:
@@ -61,7 +61,7 @@ def response_of(row, lacking):
 
 
 def expected(records):
-    """Return whose each response is and which record of it counts, by the rule."""
+    """Return the owner of each response and its counting record, by the rule."""
     lacking = {row[MESSAGE] for row in records if row[MESSAGE] and not row[REQUEST]}
     ordered = sorted(records, key=lambda row: response_of(row, lacking))
     for _, group in groupby(ordered, lambda row: response_of(row, lacking)):

@@ -1,4 +1,4 @@
-"""Which of Hypothesis's profiles a run has."""
+"""The Hypothesis profile of a run."""
 
 import os
 import subprocess

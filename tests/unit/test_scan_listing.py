@@ -93,13 +93,13 @@ needs_users = pytest.mark.skipif(os.name == "nt", reason="Windows has other perm
 
 
 def scanned(*sources):
-    """Return how many records a scan finds, and what it skips with the reasons."""
+    """Return the number of records that a scan finds, and the skipped files with the reasons."""
     scan = tailhook.scan(sources or None, "records")
     return sum(1 for _ in scan.rows()), [tuple(problem) for problem in scan.report.skipped]
 
 
 def scanned_as_a_user(*sources):
-    """Return what `scanned` returns, in a process that the permissions of files hold for."""
+    """Return the result of `scanned` in a process without root's rights."""
     context = multiprocessing.get_context("fork")
     answers, answer = context.Pipe(duplex=False)
 
@@ -119,7 +119,7 @@ def scanned_as_a_user(*sources):
 
 @pytest.fixture
 def transcript(tmp_path):
-    """Return a transcript with one record, which every user may read."""
+    """Return a transcript with one record; every user may read it."""
     for folder in (tmp_path, *tmp_path.parents):
         if folder == Path(tempfile.gettempdir()):
             break
@@ -270,7 +270,7 @@ def test_a_session_without_an_id_is_named_after_the_file_without_its_ending(name
 
 
 def walked(folder):
-    """Return the transcripts that `os.walk` finds: path, size and time of each file, and the paths of other things."""
+    """Return the transcripts by `os.walk`: path, size and time of each file, and the paths of other things."""
     files, others = [], []
     for parent, _, names in os.walk(folder):
         for path in [os.path.join(parent, name) for name in names if ".jsonl" in name.lower()]:

@@ -184,7 +184,7 @@ def test_rows_come_while_their_file_is_scanned(tmp_path):
     batches = run.batches()
     taken = [next(batches)]
     time.sleep(0.3)
-    assert not run._has_ended.is_set()  # it waits, with two batches that are not taken
+    assert not run._has_ended.is_set()  # it waits; two batches are not taken yet
     taken += batches
     assert [offset for batch in taken for offset in batch.columns()[1]] == list(range(0, 16_000_000, 16))
     assert run.result().counts["records"] == 1_000_000
@@ -228,7 +228,7 @@ def test_the_rows_of_a_huge_file_take_little_memory(tmp_path):
 
 
 def rows_and_memory(folder, table):
-    """Return how many rows a scan gives in a process of its own, and how many mebibytes it takes for them."""
+    """Return the number of rows of a scan in a process of its own, and the mebibytes that it takes."""
     code = (
         # Not `getrusage`: its peak is at least the parent process's.
         "import pathlib, sys, tailhook; list(tailhook.scan(sys.argv[1] + '/none', 'records'));"

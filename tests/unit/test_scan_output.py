@@ -1,4 +1,4 @@
-"""What a scan reports, masks and writes."""
+"""The report, the masks and the output of a scan."""
 
 import csv
 import errno
@@ -100,7 +100,7 @@ KEY = "ghp_0123456789abcdefghij"
     [
         ("set password: hunter2 TODO now", 100, "set password: [secret] TODO now"),
         ("set password: hunter2 TODO now", 8, "[secret] TODO now"),  # its name is before the context
-        ("set password: hunter2 TODO now", 5, "TODO now"),  # a word that is cut is left out
+        ("set password: hunter2 TODO now", 5, "TODO now"),  # a cut word is left out
         (f"TODO {KEY}", 10, "TODO"),
         (f"{KEY}TODO", 3, "[secret]"),
         ("one TODO two three", 7, "one TODO two"),

@@ -1,4 +1,4 @@
-"""ScanProgram, the compiled question: what it refuses, and that no pickle of another process can break it."""
+"""ScanProgram, the compiled question: it refuses bad arguments, and a pickle of another process cannot break it."""
 
 import pickle
 import subprocess
@@ -127,7 +127,7 @@ def test_a_pickle_of_another_version_is_an_error():
 
 
 def test_no_damage_to_a_table_leads_out_of_it():
-    """Each word of the table changed: it is refused, or it finds something else, and reads nothing beyond itself."""
+    """With one word changed, the table is refused or finds something else. It never reads beyond its end."""
     for at in range(0, len(TABLE), 4):
         for value in (0, 1, 0xFFFF, 0xFFFFFFFF):
             data = TABLE[:at] + value.to_bytes(4, "little") + TABLE[at + 4 :]

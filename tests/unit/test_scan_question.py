@@ -1,4 +1,4 @@
-"""What `tailhook.scan` asks, and what it refuses before it reads anything."""
+"""The questions of `tailhook.scan`, and the arguments that it refuses before it reads anything."""
 
 import copy
 import inspect
@@ -133,7 +133,7 @@ def write_session(folder, session, cwd="/w", stamps=(START,), tokens=5):
 
 
 def oracle_rows(table, paths, **conditions):
-    """Return what the slow reference gives for files."""
+    """Return the slow reference's rows for files."""
     files = [(path, Path(path).read_bytes()) for path in paths]
     return oracle.rows(table, files, oracle.Question({"TODO": "TODO"}, **conditions))
 
@@ -304,7 +304,7 @@ def test_an_engine_can_plan_a_scan_whose_rows_come_from_one_task_each(tmp_path, 
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The texts of each table that is compiled."""
+    """The texts of each compiled table."""
     tables = []
     real = programs.compile_table
 

@@ -1,4 +1,4 @@
-"""Small files, which the core reads many at a time: the same rows as one by one, and little work for each."""
+"""Small files: the core reads many at a time, gives the same rows as one by one, and works little for each."""
 
 import gzip
 import json
@@ -57,7 +57,7 @@ CONTENTS = {
 
 
 def found(parts, table):
-    """Return what a task gives: rows, counts, problems."""
+    """Return the rows, counts and problems of a task."""
     result = scan_task(PROGRAMS[table], parts)
     rows = [row for batch in result.batches for row in zip(*batch.columns(), strict=True)]
     return rows, result.counts, [problem.reason for problem in result.problems]
@@ -103,7 +103,7 @@ def test_a_scan_that_is_stopped_reads_no_more_small_files(tmp_path):
 
 
 def calls_of(function):
-    """Return how many functions a call of one calls, by name, and what it returns."""
+    """Call a function; return the number of calls inside, by name, and its result."""
     calls = {}
 
     def note(frame, event, argument):

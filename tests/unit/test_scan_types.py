@@ -1,4 +1,4 @@
-"""What type checkers know of a scan: its tables, its arguments, and the columns of its rows."""
+"""The types of a scan for type checkers: its tables, its arguments, and the columns of its rows."""
 
 import inspect
 import json

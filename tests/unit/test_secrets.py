@@ -215,7 +215,7 @@ def test_a_key_begins_behind_any_sign_and_behind_an_escape(before):
 @pytest.mark.parametrize("length", [32, 40, 64])
 @pytest.mark.parametrize("letters", ["", "+/", "-_"])
 def test_of_random_keys_few_are_shown(length, letters):
-    """Without a name or a known beginning, a key is known by its looks; what that misses is counted."""
+    """A key without a name or a known beginning is recognised by its letters. The missed ones are counted."""
     random = Random(length)
     letters = string.ascii_letters + string.digits + letters
     keys = ["".join(random.choices(letters, k=length)) for _ in range(2000)]

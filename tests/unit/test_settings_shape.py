@@ -1,4 +1,4 @@
-"""What a host does not accept in its settings; tests/endtoend/test_claude_settings.py asks the real program."""
+"""Settings that a host does not accept; tests/endtoend/test_claude_settings.py asks the real program."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a transcript can be opened from: paths, URLs and binary files, compressed or not."""
+"""Sources of a transcript: paths, URLs and binary files, compressed or not."""
 
 import gc
 import gzip

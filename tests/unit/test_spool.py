@@ -17,7 +17,7 @@ from tailhook.stores import spool
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return the path of the private state folder, which does not exist yet."""
+    """Return the path of the private state folder; it does not exist yet."""
     monkeypatch.setattr("posix.environ", {**posix.environ, b"XDG_STATE_HOME": os.fsencode(tmp_path)})
     return tmp_path / "tailhook"
 
@@ -125,7 +125,7 @@ def test_another_hook_may_rename_the_file_between_the_look_and_the_renaming(fold
 
 
 def fields_of_record(function):
-    """The names in the dict with an `event_id` that a function makes."""
+    """The names in a function's dict with an `event_id`."""
     tree = ast.parse(inspect.getsource(function))
     dicts = [[key.value for key in node.keys if key] for node in ast.walk(tree) if isinstance(node, ast.Dict)]
     [names] = [names for names in dicts if "event_id" in names]

@@ -1,4 +1,4 @@
-"""What keeps a host from running hooks: the settings of an administrator."""
+"""An administrator's settings may keep a host from running hooks."""
 
 import json
 import sys

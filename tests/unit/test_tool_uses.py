@@ -1,4 +1,4 @@
-"""The uses of tools in a transcript, against a reader that is written with the json module."""
+"""The uses of tools in a transcript, against a reader with the json module."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def read(data, tools=TOOLS, **options):
 
 
 def reference(data, tools=TOOLS):
-    """Return what `reverse_tool_uses` should, without the offsets."""
+    """Return the right result of `reverse_tool_uses`, without the offsets."""
     found, failed = [], {}
     for line in reversed(data.splitlines()):
         content = json.loads(line)["message"]["content"]

@@ -1,4 +1,4 @@
-"""Usage that is added up, and what it costs."""
+"""Sums of usage, and their cost."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -33,7 +33,7 @@ def row(model="m", time=None, session="s", agent=None, project="/p", tokens=(1, 
 
 
 def added(rows, by, prices=None, zone=UTC):
-    """Add up rows, which come as two batches."""
+    """Add up rows from two batches."""
     batches = [make_batch("usage", NAMES, rows[:1]), make_batch("usage", NAMES, rows[1:])]
     return add_up([batch.select(total_columns(by)) for batch in batches], by, prices, zone)
 

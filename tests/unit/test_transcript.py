@@ -110,7 +110,7 @@ def test_the_last_match_is_the_last_of_the_newest_record_that_has_one(session):
 
 
 def compacted_twice():
-    """Return records of which a second compaction wrote the first ones again, and the numbers of the copies."""
+    """Return records, the first ones written again by a second compaction, and the numbers of the copies."""
     old = [record("user", "Try A.", uuid="u1"), record("assistant", "A is DONE", uuid="u2")]
     new = [record("user", "Try B.", uuid="u3"), record("assistant", "B is DONE", uuid="u4")]
     boundary = {"type": "system", "subtype": "compact_boundary"}
@@ -136,7 +136,7 @@ def test_whatever_reads_a_transcript_finds_a_record_that_stands_twice_once(tmp_p
 
 
 def test_the_lines_of_a_record_that_stands_twice_are_all_there(tmp_path):
-    """Each has an offset, and a search of files gives each line that it finds, like other programs for searching."""
+    """Each has an offset, and a search of files gives each line with a match, like other search programs."""
     records, _ = compacted_twice()
     path = tmp_path / "session.jsonl"
     path.write_text("".join(f"{json.dumps(one)}\n" for one in records))

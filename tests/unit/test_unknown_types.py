@@ -1,4 +1,4 @@
-"""Records of types that are not known: counted by the version of their host."""
+"""Records of unknown types: counted by the version of their host."""
 
 import json
 from random import Random

@@ -1,4 +1,4 @@
-"""Objects in a store that is busy, resets connections or cuts bodies: nothing is lost without a word."""
+"""Objects in a store that is busy, resets connections or cuts bodies: each loss is reported."""
 
 import contextlib
 

@@ -28,7 +28,7 @@ SINGLE_FILES = (
     "plugin/hooks/hooks.json",
     ".claude-plugin/marketplace.json",
 )
-# Folders of downloads, caches, and inputs of tests that programs wrote. No person writes or reads sentences in them.
+# Folders of downloads, caches, and test inputs made by programs. No person writes or reads sentences in them.
 NOT_TEXT = (
     "pool/tailhook-hook",
     "/node_modules/",
