@@ -274,9 +274,10 @@ def test_a_message_that_is_found_has_the_fields_of_its_record(store):
 
 def test_the_page_on_the_decision_names_the_bounds():
     page = (Path(__file__).parents[2] / "docs/decisions/newest-message.md").read_text()
-    assert f"compared with those in the {LOOK_BACK_BYTES >> 10} KiB before it" in page
+    assert f"with those in the {LOOK_BACK_BYTES >> 10} KiB before it" in page
     assert f"A store of up to {UNREMEMBERED_BYTES >> 10} KiB is read again" in page
-    assert f"the first {END_BYTES >> 10} KiB are searched for the topic, and\nthe last {END_BYTES >> 10} KiB" in page
+    assert f"the first {END_BYTES >> 10} KiB are searched for the topic" in page
+    assert f"the last {END_BYTES >> 10} KiB for its message" in page
 
 
 def test_a_first_message_has_the_time_that_is_given(store):

@@ -51,7 +51,7 @@ def test_the_keywords_and_thresholds_are_those_of_the_machines_page():
 
 def test_the_machines_page_names_the_bounds():
     page = PAGE.read_text()
-    assert f"at most the newest {MAX_TEXT_BYTES >> 10} KiB are scored" in page
+    assert f"the newest {MAX_TEXT_BYTES >> 10} KiB of text are scored" in page
     assert f"less than {FLAG_SECONDS} s old" in page
 
 
