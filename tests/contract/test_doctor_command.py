@@ -270,7 +270,15 @@ def test_a_pool_for_callers_of_another_kind_is_named():
     with short_folder() as home, Pool(Path(home)) as pool:
         tailhook("install", "--yes", env={"HOME": home}, cwd=Path(home))
         assert doctor_facts(home, "pool")[0]["what"] == f"a pool runs: process {pool.pid}"
-        runs = [[one["figures"]["warm_ratio"] for one in doctor_facts(home, "hook")] for _ in range(3)]
+        runs = []
+
+        def has_three_runs():
+            """Time the hooks; a run in which no worker was free, as on a busy machine, does not count."""
+            ratios = [one["figures"].get("warm_ratio") for one in doctor_facts(home, "hook")]
+            runs.extend([] if None in ratios else [ratios])
+            return len(runs) == 3
+
+        wait_until(has_three_runs)
         assert [statistics.median(ratios) > 0.5 for ratios in zip(*runs, strict=True)] == [True, True]
         what = doctor_facts(home, "pool", "nice", "-n", "3")[0]["what"]
         assert what.endswith(f"or another container: process {pool.pid}; none for this process")

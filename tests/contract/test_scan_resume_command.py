@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import cycle
 
 import pyarrow.parquet
 import pytest
 from support.host import ENVIRONMENT, HANGS_S, tailhook
 from support.library_sample import asked, said, text
-from support.scan_tables import TABLES
 
 import tailhook as library
+from tailhook.fleet.columns import TABLE_COLUMNS
 
 PATTERN = ("--pattern", "found=it")
 LINE = json.dumps(said(2, "m-1", text("I run it first. " * 20), 3)) + "\n"
@@ -84,8 +85,10 @@ def wait_for_parts(folder, number, process):
         time.sleep(0.005)
 
 
-@TABLES
-@pytest.mark.parametrize("output", [(), ("-o", "kept"), ("--output", "./kept/", "--format", "parquet")])
+OUTPUTS = [(), ("-o", "kept"), ("--output", "./kept/", "--format", "parquet")]
+
+
+@pytest.mark.parametrize(("table", "output"), zip(TABLE_COLUMNS, cycle(OUTPUTS)))
 def test_the_folder_has_the_rows_and_nothing_is_printed(scan, tmp_path, monkeypatch, table, output):
     done = scan("--table", table, *(PATTERN if table == "matches" else ()), "--resume", "kept", *output)
     assert (done.stdout, done.stderr) == ("", "")
@@ -331,8 +334,7 @@ def test_what_a_killed_run_left_is_removed(scan, tmp_path, table):
     assert sorted(path for path in (tmp_path / "kept").rglob("*")) == before
 
 
-@TABLES
-@pytest.mark.parametrize("limit", [0, 1000, 3000])
+@pytest.mark.parametrize(("table", "limit"), zip(TABLE_COLUMNS, cycle([0, 1000, 3000])))
 def test_a_full_disk_is_reported_and_a_later_run_goes_on(scan, tmp_path, monkeypatch, table, limit):
     """A file that may not grow fails as one on a full disk does, with another message."""
     words = ("--table", table, *(PATTERN if table == "matches" else ()), "--resume", "kept")

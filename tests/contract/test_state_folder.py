@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from support.host import MEMORABLE, PROMPT, assistant
+from support.host import MEMORABLE, PROMPT, assistant, tailhook
 
 ATTACKER = 65534
 
@@ -172,7 +172,8 @@ def test_the_doctor_finds_it(unsafe):
     settings = unsafe.home / ".claude" / "settings.json"
     settings.parent.mkdir()
     settings.write_text(unsafe.tailhook("install", "--print", "--with", "plates").stdout)
-    done = unsafe.tailhook("doctor", "--json")
+    untimed = {"tailhook.doctor.checks.ROUNDS": 0}  # each of thirteen hooks would be timed
+    done = tailhook("doctor", "--json", env=unsafe.env, cwd=unsafe.folder, **untimed)
     found = [one for one in json.loads(done.stdout)["findings"] if unsafe.fault in one["what"]]
     assert (done.returncode, done.stderr) == (1, "")
     assert {(one["check"], one["status"]) for one in found} == {("state", "failure"), ("plates", "failure")}
