@@ -17,7 +17,13 @@ from support.scans import scan_rows
 from support.transcript_trees import OTHER_SESSIONS, files, grow_tree, mixed_files, random_cuts, trees
 from support.written_records import scanned
 
+from tailhook.hosts import NAMES, find_host
+
 # ---- other hosts ---------------------------------------------------------------
+
+
+def test_every_host_whose_transcripts_a_scan_finds_has_a_session():
+    assert {*OTHER_SESSIONS} == {name for name in NAMES[1:] if find_host(name).TRANSCRIPT_FOLDERS}
 
 
 @pytest.mark.parametrize("host", OTHER_SESSIONS)
