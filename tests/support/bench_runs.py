@@ -8,7 +8,7 @@ TRUE = ("--hook", "/bin/true", "--rounds", "2")
 
 
 def subject_of(name="idle", times=(), bare=(), form="cold"):
-    """Return a subject that was measured. A time is as of `sample_of`."""
+    """Return a measured subject. Times are arguments of `sample_of`."""
     one = Subject(name, "10 KB", form, ["hook"], None)
     add_rounds(one, times, bare)
     return one
@@ -22,9 +22,9 @@ def add_rounds(subject, times, bare):
 
 
 def sample_of(time):
-    """Return a run of a process that had the processor all the time, if only a wall time is given.
+    """Return a run. If only a wall time is given, the process had the processor all the time.
 
-    time: otherwise also its processor time, and how long it waited for a processor, if that is known.
+    time: the wall time, or also the processor time, and the wait for a processor if known.
     """
     wall, cpu, *waited = time if isinstance(time, tuple) else (time, time)
     return Sample(wall, cpu, 0, *(waited or [None]), system=4.0)

@@ -37,13 +37,13 @@ class Person:
 
     @property
     def drawn(self):
-        """Return what is on the screen, with its colours."""
+        """Return the screen with its colours."""
         return list(self.app.screen._compositor.render_strips())
 
     async def rests(self):
         """Wait until the screen has stayed as it is 10 times in a row, and for 0.5 s.
 
-        It is looked at often because a busy machine may do nothing at all for longer than that.
+        There are 10 looks because a busy machine may pause for longer than 0.5 s.
         """
         before, same = None, 0
         while same < 10:
@@ -62,7 +62,7 @@ class Person:
 
 
 def sit(play, size=(110, 30), **options):
-    """Run the board on the daemon, and `play` with a person in front of it."""
+    """Run the board on the daemon, and call `play` with the person in front of it."""
 
     async def run():
         async with Board(DaemonSource(), **options).run_test(size=size, notifications=True) as pilot:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from support.pool import Pool
 
-MAX_KEPT_BYTES = 4 << 20  # of a file; hooks change none that is larger
+MAX_KEPT_BYTES = 4 << 20  # of a file; hooks change no larger one
 NO_COLD_ENTRY = "/no/cold/hook"
 WARM_ATTEMPTS = 400  # on a busy computer a worker may not be ready in time
 PAUSE_S = 0.02
@@ -39,7 +39,7 @@ class Forms:
 
     cold: the argv of the cold form, without the machines.
     warm: the argv of the warm form, without the machines. It starts the cold one if no worker answers.
-    warm_only: the same with a client that has no cold form: so a test knows that a worker answered.
+    warm_only: the same with a client without a cold form: then a worker must have answered.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -52,13 +52,13 @@ class Forms:
         self.name_pool()
 
     def name_pool(self) -> None:
-        """Write the file from which the client without a cold form knows the pool."""
+        """Write the file that leads the client without a cold form to the pool."""
         fields = (self.pool.folder / "installation").read_bytes().split(b"\0")
         fields[3] = fields[4] = NO_COLD_ENTRY.encode()  # it starts no pool either
         Path(self.warm_only[0]).with_name("installation").write_bytes(b"\0".join(fields))
 
     def run(self, argv: Sequence[str], folders: Iterable[Path], run: Callable[[list[str]], Done]) -> Done:
-        """Run a hook cold, put the files back, and run it warm; return what the warm one did.
+        """Run a hook cold, put the files back, and run it warm; return the warm one's result.
 
         argv: with the warm form in it.
         folders: where the hook may change files.
@@ -91,7 +91,7 @@ class Forms:
         raise AssertionError(f"no worker answers, {found}: a hook that is always cold has the marker `one_form`")
 
     def in_form(self, argv: Sequence[str], form: Sequence[str]) -> list[str]:
-        """Return an argv with another form in place of the warm one; a shell's script may hold it."""
+        """Return an argv with another form in place of the warm one, also in a shell's script."""
         words = list(argv)
         if self.warm[0] in words:
             at = words.index(self.warm[0])
@@ -100,7 +100,7 @@ class Forms:
 
 
 def outcome(done: Done) -> tuple[int, bytes, bytes]:
-    """Return what the host gets from a hook."""
+    """Return a hook's answer to the host."""
     return done.returncode, VARIES.sub(b"#", done.stdout), VARIES.sub(b"#", done.stderr)
 
 
@@ -162,7 +162,7 @@ def put_back(folders: Iterable[Path], before: dict[str, Entry], after: dict[str,
 
 
 def lines_of(files: dict[str, Entry]) -> list[str]:
-    """Return `comparable` as lines, which a failed test can show."""
+    """Return `comparable` as lines, for the message of a failed test."""
     return [repr(line) for name, mode, content in comparable(files) for line in (name, mode, *(content or b"").split())]
 
 

@@ -1,4 +1,4 @@
-"""A headless Chromium: the computer's own, playwright's, or the one that playwright can fetch into its cache."""
+"""A headless Chromium: the computer's own, playwright's, or one that playwright fetches into its cache."""
 
 import os
 import re
@@ -19,7 +19,7 @@ def launch(playwright: Playwright) -> "Browser | str":
     path = found(playwright.chromium.executable_path)
     if not path:
         return fetch_error()
-    # Chromium's sandbox needs namespaces, which root in a container has not; the pages are the tests' own.
+    # Chromium's sandbox needs namespaces, and root in a container has none. The pages are the tests' own.
     sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
     return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox)
 

@@ -1,4 +1,4 @@
-"""Settings of Claude Code, right and wrong, and what the host does with them: the real program is asked in endtoend."""
+"""Settings of Claude Code, right and wrong, and their effect in the host; tests/endtoend asks the real program."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def before_tools(*hooks: object, event: str = "PreToolUse", **members: object) -
     return {"hooks": {event: [{**members, "hooks": list(hooks)}]}}
 
 
-# The settings beside our hooks, and what the host does. By name, which names the test.
+# The settings beside our hooks, and their effect in the host. The name is also the test's.
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "nothing else": ({}, READ),
     "a group": (before_tools(hook(timeout=1.5), matcher="Bash|Edit"), READ),

@@ -1,4 +1,4 @@
-"""Small histories as Codex writes them, each with its bill (codex_writer.py)."""
+"""Small histories in Codex's form, each with its bill (codex_writer.py)."""
 
 from collections.abc import Callable
 
@@ -148,7 +148,7 @@ def codex_fork_of_a_fork(*, meta: bool, records: bool) -> History:
 
 
 def codex_fork_without_its_parent() -> History:
-    """Return two forks of a thread whose file is gone: what both copied was billed once."""
+    """Return two forks of a thread whose file is gone. Their common part was billed once."""
     codex = Codex("0.145.0")
     parent = codex.thread("A").turn()
     parent.respond(1000, 200, 50)
@@ -164,7 +164,7 @@ def codex_fork_without_its_parent() -> History:
 
 
 def codex_fork_of_a_fork_that_is_gone() -> History:
-    """Return a thread and a fork of its fork, whose file is gone: the copied session_metas have the whole line."""
+    """Return a thread and a fork of its fork. The fork's file is gone: the copied session_metas have the whole line."""
     codex = Codex("0.142.0")
     first = codex.thread("A").turn()
     first.respond(1000, 200, 50)
@@ -190,7 +190,7 @@ def codex_forks_with_equal_turns(*, turn_ids: bool) -> History:
 
 
 def codex_paginated_fork(*, records: bool) -> History:
-    """Return a fork that names where its history ends instead of a copy. It first repeats the total that it took up."""
+    """Return a fork that names the end of its history, without a copy. It first repeats the total at that point."""
     codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
     parent = codex.thread("A").turn()
     parent.respond(1000, 200, 50)
@@ -205,11 +205,11 @@ def codex_paginated_fork(*, records: bool) -> History:
 
 
 def codex_reverted(*, records: bool, again: bool) -> History:
-    """Return a thread that was reverted: another file, of the same thread. All was billed.
+    """Return a reverted thread: it has a second file. All was billed.
 
-    Each file repeats the total that it took up, before its own response.
+    Each file first repeats the total of the one before it.
 
-    again: whether it was reverted twice more, once to a turn of the second file, and the second file was forked.
+    again: whether the thread was reverted twice more, once to a turn of the second file, and that file was forked.
     """
     codex = Codex("0.169.0" if records else "0.150.0", "paginated", records=records)
     first = codex.thread("A").turn()
@@ -307,7 +307,7 @@ def codex_fork_migrated() -> History:
 
 
 def codex_compacted_record_alone() -> History:
-    """Return a sub-agent after a migration that kept what follows its compaction: the record's copy is all there is."""
+    """Return a sub-agent after a migration that kept only the lines after its compaction: the record's copy alone."""
     codex = Codex("0.162.0", "paginated", records=True)
     thread = codex.thread("A").turn()
     thread.compact(30000, 20000, 700)

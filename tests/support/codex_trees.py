@@ -1,6 +1,6 @@
-"""Random histories of Codex: forks, sub-agents, reverts, compactions and upgrades, whose bill is known.
+"""Random histories of Codex with a known bill: forks, sub-agents, reverts, compactions and upgrades.
 
-The little model of the host's writer (codex_writer.py) has the bill. Here is only what may follow what.
+The little model of the host's writer (codex_writer.py) has the bill. This module only has the order of the steps.
 """
 
 from random import Random
@@ -31,7 +31,7 @@ def grow_codex(random: Random, steps: int = 14) -> History:
 
 
 def work(random: Random, thread: CodexThread) -> None:
-    """Let a thread answer in a turn of its own, with what Codex writes around the answers."""
+    """Let a thread answer in a turn of its own, with Codex's records around the answers."""
     thread.turn(random.choice(MODELS))
     if random.random() < 0.3 and thread.total["total_tokens"]:
         thread.count()  # the session was resumed, or has other limits
@@ -47,8 +47,9 @@ def work(random: Random, thread: CodexThread) -> None:
 def size_of(random: Random, thread: CodexThread) -> tuple[int, int, int]:
     """Return a response's input, the cached part of it, and its output.
 
-    They are of few sizes, unless nothing in the files shows which of two equal totals a line repeats: without the ids
-    of turns, and after a revert, because what goes on from a reverted thread's file names it by an id of its own.
+    They have few sizes, so totals are often equal. But sometimes no file shows which of two equal totals a line
+    repeats, and then the sizes differ: without the ids of turns, and after a revert, because a file that goes on from a
+    reverted thread's file has another id for it.
     """
     has_reverted = any(one.file_id != one.id for one in thread.codex.threads)
     if thread.codex.turn_ids and not has_reverted:
@@ -89,7 +90,7 @@ def spawn_with_history(codex: Codex, thread: CodexThread, name: str) -> CodexThr
 
 
 def refer(codex: Codex, thread: CodexThread, name: str) -> CodexThread:
-    """Return a fork that names where its history ends, and then repeats the running total."""
+    """Return a fork that names the end of its history, and then repeats the running total."""
     child = thread.refer(name)
     child.turn().count()
     return child

@@ -1,6 +1,6 @@
-"""A little model of what Codex writes: what it answers is on the bill, whatever it then writes.
+"""A little model of Codex's writer. Each answer is on the bill, whatever its records have.
 
-The shapes of the records are those of real files of the versions that are named.
+The records have the shapes of real files of the named versions.
 """
 
 from copy import deepcopy
@@ -94,11 +94,12 @@ class CodexThread:
         self.write("turn_context", {**named, "cwd": "/p/shop", **allowed, "model": self.model})
 
     def respond(self, taken: int, cached: int, given: int, cache_writes: int = 0, size: int | None = None) -> None:
-        """Write what a response leaves, and put it on the bill.
+        """Write the records of a response, and put it on the bill.
 
-        taken, cached, cache_writes, given: its input, of which that many from the cache and that many written to it,
-            and its output.
-        size: input of the context if the last usage has that instead (a search on the server's side).
+        taken: its input.
+        cached, cache_writes: the parts of the input read from the cache and written to it.
+        given: its output.
+        size: the size of the context, if the last usage has that as its input (a search on the server's side).
         """
         usage = usage_of(taken, cached, given, cache_writes)
         stamp = self.record(usage) if self.codex.records else ""
@@ -129,7 +130,7 @@ class CodexThread:
         return self.lines[-1]["timestamp"]
 
     def count(self) -> None:
-        """Write a token_count with what it had before: as after a response without usage, or with new rate limits."""
+        """Write the last token_count again: as after a response without usage, or with new rate limits."""
         info = {"total_token_usage": self.total, "last_token_usage": self.last, "model_context_window": 258400}
         self.write("event_msg", {"type": "token_count", "info": info, "rate_limits": None})
 

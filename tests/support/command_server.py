@@ -1,8 +1,8 @@
-"""Runs `tailhook` commands in forks of a process that has imported the package.
+"""Runs `tailhook` commands in forks of a process with the package imported.
 
-To start Python, to import and to end takes 60 to 80 ms of processor time, a fork 7 ms. The command is a
-process all the same, with its own environment, folder, streams and exit code. Tests of what a process imports, and
-commands under variables that the interpreter reads, start an interpreter: see `support.host.tailhook`.
+An interpreter takes 60 to 80 ms of processor time to start, import and end; a fork takes 7 ms. The command is still a
+process with its own environment, folder, streams and exit code. Tests of imports, and of variables that the interpreter
+reads, start an interpreter: see `support.host.tailhook`.
 """
 
 import atexit
@@ -64,7 +64,7 @@ class Request(NamedTuple):
 
 
 class ForkedCommand:
-    """A running command: what tests use of `subprocess.Popen` with pipes and text."""
+    """A running command: the part of `subprocess.Popen` with pipes and text that tests use."""
 
     def __init__(self, words: list[str], pipes: list[int], status: int) -> None:
         self.args = words
@@ -132,7 +132,7 @@ class ForkedCommand:
         return written, errors[0]
 
     def feed(self, text: str) -> None:
-        """Write what the process reads from stdin, and close it."""
+        """Write the process's stdin, and close it."""
         with contextlib.suppress(BrokenPipeError), self.stdin:
             self.stdin.write(text)
 
@@ -140,7 +140,7 @@ class ForkedCommand:
 class CommandServer:
     """The process from which commands are forked. It ends with the test process.
 
-    serves_daemon: whether it imports what `tailhook plates serve` needs, and not only what other commands need.
+    serves_daemon: whether it also imports the modules for `tailhook plates serve`.
     """
 
     def __init__(self, env: dict[str, str], serves_daemon: bool = False) -> None:
@@ -198,7 +198,7 @@ def current_umask() -> int:
 
 
 def import_package(serves_daemon: bool) -> None:
-    """Import the package's modules, and what they import when they are used."""
+    """Import the package's modules, and the modules that they import later."""
     import tailhook
 
     but = NOT_IMPORTED if serves_daemon else (*NOT_IMPORTED, *OF_LONG_RUNS)
@@ -270,13 +270,13 @@ def run(request: Request) -> int:
         if isinstance(end.code, str):
             sys.stderr.write(f"{end.code}\n")
         return end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # is shown as an interpreter shows it
+    except BaseException:  # is shown as by an interpreter
         traceback.print_exc()
         return 1
 
 
 def end(code: int) -> NoReturn:
-    """End this process as an interpreter does, but without taking it apart: that takes longer than most commands."""
+    """End this process like an interpreter, but without freeing its objects: that takes longer than most commands."""
     threading._shutdown()  # waits for threads
     atexit._run_exitfuncs()
     try:

@@ -1,4 +1,4 @@
-"""Small histories as Copilot CLI writes them, each with its bill, by a little model of its writer."""
+"""Small histories in Copilot CLI's form, each with its bill, by a little model of its writer."""
 
 from collections.abc import Callable
 
@@ -11,8 +11,8 @@ FIELDS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 class Copilot:
     """A session of Copilot, run by run.
 
-    The bill has a row for each call that has a record of its own. Otherwise it has one for each run and model, at the
-    shutdown. Of a run that was killed, only the outputs are known.
+    The bill has a row for each call with a record of its own. The other calls have one row for each run and model, at
+    the shutdown. Of a killed run, only the outputs are known.
     """
 
     def __init__(self, session_id: str = "s"):
@@ -57,7 +57,7 @@ class Copilot:
         sums[model] = [one + other for one, other in zip(sums.get(model, [0] * 4), usage, strict=True)]
 
     def call(self, taken: int, cached: int, written_to_it: int, given: int, model: str = "gpt-5") -> None:
-        """Write what a call of the model leaves. `taken` has the cached ones and those written to the cache."""
+        """Write the records of a call of the model. `taken` includes the tokens read from and written to the cache."""
         usage = [taken, given, cached, written_to_it]
         self.add(self.spent, model, usage)
         data: dict = {"messageId": f"m{len(self.events)}", "content": "", "toolRequests": []}
@@ -133,7 +133,7 @@ def copilot_resumed(*, takes_up: bool) -> History:
 
 
 def copilot_upgraded(*, records: bool) -> History:
-    """Return two runs of 1.0.61, and two of a later version, which takes up the sums of the second alone."""
+    """Return two runs of 1.0.61, and two of a later version. It takes up only the sums of the second."""
     copilot = Copilot()
     for size in (1000, 2000):
         copilot.run("1.0.61", takes_up=False, records=False).call(size, 200, 30, 50)
@@ -167,7 +167,7 @@ def copilot_records() -> History:
 
 
 def copilot_back_to_an_older_version() -> History:
-    """Return a run with records, and one of a version without them that takes up its sums."""
+    """Return a run with records, and one of a version without them; the latter takes up the sums of the former."""
     copilot = Copilot()
     for size, records in ((1000, True), (2000, False), (3000, True)):
         copilot.run("1.0.102", takes_up=True, records=records).call(size, 200, 30, 50)

@@ -33,7 +33,7 @@ def commonmark_examples():
 
 
 def json_test_suite():
-    """Return {"valid": [bytes], "invalid": [bytes]}: what a parser must accept, and what it must reject."""
+    """Return {"valid": [bytes], "invalid": [bytes]}: the texts that a parser must accept and must reject."""
     return {
         kind: [base64.b64decode(text) for text in texts]
         for kind, texts in load("corpora/json_test_suite.json").items()

@@ -1,6 +1,6 @@
 """Run the hook's entry file and measure coverage: `python -I tests/support/covered_hook.py ENTRY [argument ...]`.
 
-The hook itself runs without `site`, which starts coverage.py, and ends without saving what it measured. All else is as
+A host's hook runs without `site`, so coverage.py would not start, and ends without saving a measurement. All else is as
 in the argv of a host. (tests/support/host.py)
 """
 

@@ -33,9 +33,9 @@ class Daemon:
         self.link = self.used = self.found = ""
 
     def start(self, *flags: str) -> "Daemon":
-        """Start it on a free port. It answers requests when this returns."""
+        """Start it on a free port; return when it answers requests."""
         words = ("plates", "serve", "--port", "0", *flags)
-        # What it removes from its environment, or reads while it is imported.
+        # The variables that it removes from its environment, or reads at its import.
         takes_out = any(name.startswith("TAILHOOK_") for name in self.env if name != "TAILHOOK_NO_AUTOSTART")
         if self.is_forked and not (self.before or takes_out or needs_interpreter(words, self.env)):
             self.process = command_server(True).start(words, self.env, Path.cwd(), {})
@@ -107,7 +107,7 @@ class Daemon:
 
 
 def request(method: str, url: str, **options: object) -> httpx.Response:
-    """Send a request to a port. None of them has TLS, and to load its certificates takes longer than a request."""
+    """Send a request to a port, always without TLS: loading certificates takes longer than a request."""
     return httpx.request(method, url, verify=False, **options)
 
 
@@ -147,7 +147,7 @@ def daemon_pid(one: Daemon) -> int:
 
 
 def spooled(number: int, session: str = "s", **fields: object) -> dict:
-    """Return an event as a hook appends it."""
+    """Return an event in the form of a hook."""
     return {
         "event_id": f"{session}-{number}",
         "event_type": "tool_call",
@@ -160,7 +160,7 @@ def spooled(number: int, session: str = "s", **fields: object) -> dict:
 
 
 def refused(one: Daemon, *flags: str) -> str:
-    """Return what a daemon prints that does not start."""
+    """Return the output of a daemon that does not start."""
     done = tailhook("plates", "serve", *flags, env=one.env, cwd=Path.cwd())
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Databases of the daemon with empty tables, for tests that are not about how the tables are made."""
+"""Databases of the daemon with empty tables, for tests of other things than the making of tables."""
 
 import functools
 import tempfile
@@ -9,7 +9,7 @@ from tailhook.plates.db import Database
 
 @functools.cache
 def empty_tables() -> bytes:
-    """Return an SQLite database with empty tables. To write these bytes takes a tenth of the time that tables take."""
+    """Return an SQLite database with empty tables. Writing these bytes takes a tenth of the time of making tables."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "plates.db")
         Database(f"sqlite:///{path}").close()

@@ -1,4 +1,4 @@
-"""What runs in the processes of distributed engines: a read task that dies once, and Daft on Ray."""
+"""Functions for the processes of distributed engines: a read task that dies once, and Daft on Ray."""
 
 import json
 import os
@@ -16,13 +16,13 @@ PATTERNS = ["e", "TODO"]
 
 
 def question(sources, table, **options):
-    """Return the question that every engine is asked."""
+    """Return the question for every engine."""
     patterns = {"patterns": PATTERNS, "in_code": None} if table == "matches" else {}
     return tailhook.scan(sources, table, **patterns, **options)
 
 
 def plain(value):
-    """Return a value as JSON has it, the same from every engine."""
+    """Return a value in JSON's form, the same for every engine."""
     return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
 
 
@@ -32,7 +32,7 @@ def sorted_rows(asked, dicts):
 
 
 def local_rows(asked):
-    """Return the rows of the local engine, as `sorted_rows` does."""
+    """Return the rows of the local engine in the form of `sorted_rows`."""
     return sorted_rows(asked, [row._asdict() for row in asked.rows()])
 
 
@@ -53,7 +53,7 @@ class DyingReader(engines.TaskReader):
 
 @contextmanager
 def one_worker_dies():
-    """Let the first worker die that reads something, and check that it did."""
+    """Let the first worker that reads something die, and check that it died."""
     killed = Path(os.environ[KILLED])
     killed.unlink(missing_ok=True)
     original, engines.TaskReader = engines.TaskReader, DyingReader

@@ -1,8 +1,8 @@
-"""A project in which every machine has something to decide. Any one file, or the payload, is replaced by any value.
+"""A project with a decision for every machine. Any one file, or the payload, is replaced by any value.
 
-One hook is run in this process. Each machine leaves a trace of having been asked: the log has its decision, and the
-spool has the event. So a fault of one machine shows in what the others leave. The memory machine blocks, and no machine
-is asked after a block; the gate, which comes after it, therefore has a run of its own.
+One hook runs in this process. Each machine that is asked leaves a trace: a decision in the log, or an event in the
+spool. So a fault in one machine shows in the traces of the others. The memory machine blocks, and no machine is asked
+after a block. The gate comes after it, so it has a run of its own.
 """
 
 import json
@@ -35,7 +35,7 @@ DECIDED = {
     "memory": "block",
     "gate": "block",
 }  # if nothing is replaced
-# An exception that no code expected, as the hook names it on stderr.
+# The name on stderr of an exception that no code expected.
 UNFORESEEN = re.compile(r"\b(?!FileNotFound)[A-Z]\w+(?:Error|Exception|Exit|Interrupt): ")
 
 
@@ -44,7 +44,7 @@ def deep(opening: str, closing: str, depth: int = 1000) -> str:
     return opening * depth + "1" + closing * depth
 
 
-# Every kind of JSON value, as it is written.
+# Every kind of JSON value, as text.
 JSON_VALUES = [
     "null", "true", "false", "0", "-0", "1", "-1", "1.5", "1e999", "-1e999", str(2**53 + 1), "9" * 400, "9" * 5000,
     '""', '"x"', '"8"', '"Stop"', '"claim"', '"/"', '"/dev/null"', '"~/x"', '"2026-01-02 03:04:05Z"',
@@ -89,7 +89,7 @@ CONCERNED = {
 
 
 def json_lines(*values: object) -> bytes:
-    """Return JSON lines as jwz and the hosts write them."""
+    """Return JSON lines in the form of jwz and the hosts."""
     return b"".join(
         json.dumps(value, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n" for value in values
     )
@@ -108,7 +108,7 @@ class Surroundings:
         self.is_root_new = not ROOT_FOLDER.exists()
 
     def remove(self) -> None:
-        """Remove the folder, and what a hook of root has written if its project is `/`."""
+        """Remove the folder, and the files that root's hook has written if its project is `/`."""
         shutil.rmtree(self.top, ignore_errors=True)
         if self.is_root_new:
             shutil.rmtree(ROOT_FOLDER, ignore_errors=True)
@@ -224,7 +224,7 @@ class Surroundings:
     def write_index(self, content: bytes) -> None:
         """Make the store a large one, let the hook save its index, and put `content` in place of the index.
 
-        Members of an object replace those that the hook wrote, so that the others are true of this store.
+        Members of an object replace those of the hook; its others stay, and are true of this store.
         """
         with (self.project / ".jwz/messages.jsonl").open("ab") as out:
             out.write(b'{"type":"message","topic_id":"OTHER"}\n' * 10_000)
@@ -328,7 +328,7 @@ def check(surroundings: Surroundings, place: str, content: bytes) -> None:
 
 
 def check_run(surroundings: Surroundings, place: str, content: bytes, machines: tuple) -> None:
-    """Run the hook with some machines and check what it leaves."""
+    """Run the hook with some machines and check its traces."""
     outcome = surroundings.run(place, content, machines)
     outcome.check_answer()
     if place == "payload":
@@ -343,7 +343,7 @@ def check_run(surroundings: Surroundings, place: str, content: bytes, machines: 
 
 
 def check_payload(outcome: Outcome, content: bytes, machines: tuple) -> None:
-    """Check that a payload which is an object and an agent's own stop reaches every machine."""
+    """Check that a payload reaches every machine if it is an object and an agent's own stop."""
     try:
         payload = json.loads(content.removeprefix(b"\xef\xbb\xbf"))
     except (ValueError, RecursionError):

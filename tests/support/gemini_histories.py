@@ -1,4 +1,4 @@
-"""Small histories as Gemini CLI writes them, each with its bill, by a little model of its chat recording."""
+"""Small histories in Gemini CLI's form, each with its bill, by a little model of its chat recording."""
 
 from collections.abc import Callable
 from copy import deepcopy
@@ -80,7 +80,7 @@ class Gemini:
 
 
 def gemini_plain() -> History:
-    """Return a chat whose messages are appended twice or three times, as their tokens and tools come."""
+    """Return a chat with messages appended two or three times, as their tokens and tools come."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50, thoughts=7, tool=3)
@@ -90,7 +90,7 @@ def gemini_plain() -> History:
 
 
 def gemini_set() -> History:
-    """Return a resumed and compressed chat: `$set` has messages that have a record, and drops others."""
+    """Return a resumed and compressed chat: `$set` repeats messages with a record, and drops others."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50)
@@ -104,7 +104,7 @@ def gemini_set() -> History:
 
 
 def gemini_only_in_set() -> History:
-    """Return a chat of which one response stands in `$set` alone."""
+    """Return a chat with a response only in `$set`."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50)
@@ -115,7 +115,7 @@ def gemini_only_in_set() -> History:
 
 
 def gemini_rewound() -> History:
-    """Return a chat that was rewound: what was taken away had been billed."""
+    """Return a rewound chat: the removed part had been billed."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50)
@@ -128,7 +128,7 @@ def gemini_rewound() -> History:
 
 
 def gemini_old_file() -> History:
-    """Return an old chat, a single object in a .json file, and its copy that a newer version went on with."""
+    """Return an old chat, a single object in a .json file, and its copy continued by a newer version."""
     gemini = Gemini()
     gemini.ask()
     gemini.respond(1000, 200, 50)

@@ -1,4 +1,4 @@
-"""A health check with a clock, transcripts and processes that a test sets."""
+"""A health check; a test sets its clock, transcripts and processes."""
 
 from pathlib import Path
 
@@ -31,9 +31,9 @@ class World:
         )
 
     def event(self, session, kind, owner=OWNER, **fields):
-        """Record an event that happens now.
+        """Record an event of this moment.
 
-        owner: the daemon that its plate is left to.
+        owner: the daemon that looks after its plate.
         """
         word, _, rest = kind.partition(":")
         common = {

@@ -1,4 +1,4 @@
-"""Holds connections to a port on this machine, as a hostile program does.
+"""Holds connections to a port on this machine, like a hostile program.
 
 usage: holds_connections.py PORT NUMBER silent|half|garbage|again SECONDS
 

@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
     from support.both_forms import Forms
 
-# What a sanitizer's runtime needs goes on to the processes that a test starts.
+# The variables of a sanitizer's runtime are passed to the processes of a test.
 SANITIZER = {name: os.environ[name] for name in ("LD_PRELOAD", "ASAN_OPTIONS", "PYTHONMALLOC") if name in os.environ}
 COVERAGE = {name: value for name, value in os.environ.items() if name.startswith("COVERAGE_PROCESS_")}
 READ_BY_PYTHON = re.compile("PYTHON|LANG|LC_|LD_|[A-Z]*SAN_OPTIONS").match  # names of variables
-HANGS_S = 600  # what runs for so long has stopped: no test waits for this, however busy the machine is
+HANGS_S = 600  # a process that runs for so long hangs: no test waits for so long, even on a busy machine
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER, **COVERAGE}
-# Enough to see that the doctor measures; it starts 40 processes for all of its rounds, which its own tests do.
+# Enough to see that the doctor measures. All of its rounds start 40 processes; only its own tests run them.
 ONE_ROUND = {"tailhook.doctor.checks.ROUNDS": 1}
 
 
 def measured(argv: list[str]) -> list[str]:
-    """Return the argv of a hook; if coverage is measured, the argv of one that takes part in it."""
+    """Return the argv of a hook; if coverage is measured, the argv of a measured hook."""
     if not COVERAGE or argv[3] == "-c":
         return argv
     return [sys.executable, "-I", str(Path(__file__).with_name("covered_hook.py")), *argv[3:]]
@@ -46,7 +46,7 @@ RECORD_NUMBERS = count(1)  # no two records have one uuid: the second would be o
 
 
 class Started(subprocess.Popen):
-    """A program that a test waits for; if the test fails meanwhile, it is killed."""
+    """A program that a test waits for. It is killed if the test fails meanwhile."""
 
     def __exit__(self, kind, error, traceback):
         if kind is not None:
@@ -56,12 +56,12 @@ class Started(subprocess.Popen):
 
 @functools.cache
 def command_server(serves_daemon: bool) -> CommandServer:
-    """Return the process from which commands, or daemons, are forked, one for each process of the tests."""
+    """Return the process that forks commands, or daemons; each process of the tests has one."""
     return CommandServer(ENVIRONMENT, serves_daemon)
 
 
 def needs_interpreter(words: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a command needs an interpreter of its own: what it tests depends on how Python starts."""
+    """Return whether a command needs an interpreter of its own: its test depends on Python's start."""
     is_plain = env["LANG"] == ENVIRONMENT["LANG"] and not any(READ_BY_PYTHON(name) for name in env if name != "LANG")
     return not is_plain or sys.platform != "linux" or bool(COVERAGE) or words[:1] == ("hook",)
 
@@ -116,7 +116,7 @@ class Stop:
 
     @property
     def allowed(self) -> bool:
-        """Return whether the agent may stop, and the host was sent no answer."""
+        """Return whether the agent may stop without an answer to the host."""
         return self.exit_code == 0 and self.stdout == ""
 
 
@@ -170,7 +170,7 @@ class Project:
         return Stop(done.returncode, done.stdout.decode(), done.stderr.decode(), state)
 
     def run(self, argv: list[str], run: "Callable[[list[str]], CompletedProcess[bytes]]") -> "CompletedProcess[bytes]":
-        """Run a hook in the form of the test, or cold and warm; return what the last one did.
+        """Run a hook in the form of the test, or cold and warm; return the last one's result.
 
         argv: may be a shell whose script holds the hook's argv.
         run: starts an argv and waits for its end.
@@ -223,7 +223,7 @@ class Project:
 
 
 def ralph_page(prompt: str = PROMPT, **values: object) -> str:
-    """Return a ralph state file as `tailhook ralph start` writes it, with other values. None leaves a key out."""
+    """Return a ralph state file in the form of `tailhook ralph start`, with other values. None leaves a key out."""
     common = {"active": "true", "iteration": 1, "max_iterations": 10, "completion_promise": '"TESTS GREEN"', **values}
     lines = [f"{key}: {value}" for key, value in common.items() if value is not None]
     return "\n".join(("---", *lines, "---", "", prompt, ""))
@@ -242,7 +242,7 @@ def looping(*frames: dict, age: float = 60, **fields: object) -> dict:
 
 
 def assistant(*texts: str, at: float | None = None, id: str = "msg_1", **fields: object) -> dict:
-    """Return the transcript record of an assistant message, as Claude Code writes it."""
+    """Return Claude Code's transcript record of an assistant message."""
     stamp = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() if at is None else at))
     content = [{"type": "text", "text": words} for words in texts]
     message = {"id": id, "type": "message", "role": "assistant", "content": content}

@@ -1,4 +1,4 @@
-"""What other hosts than Claude Code send when their agent stops, and what their transcripts have by then.
+"""Payloads of other hosts than Claude Code at a stop, and their transcripts at that time.
 
 The keys are the real ones of Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 (tests/endtoend), and Cursor's documented
 ones.
@@ -45,7 +45,7 @@ def gemini(project, said):
 
 
 def gemini_sent_on(project, said):
-    """Return a payload of Gemini 0.61.0 after a block: it has all answers, the transcript has each one by itself."""
+    """Return a payload of Gemini 0.61.0 after a block: it has all answers as one, the transcript has each by itself."""
     for number, words in enumerate(("```\nan open fence", said)):
         write(
             project,

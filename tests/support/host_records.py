@@ -1,4 +1,4 @@
-"""Records of other hosts' transcripts, as Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 write them, and Cursor's."""
+"""Records of other hosts' transcripts: of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102 and Cursor."""
 
 TIME = "2026-11-22T08:39:05.387Z"
 UNIX_TIME = 1795336745.387
@@ -12,7 +12,7 @@ def codex_text(role, kind, text):
     return codex_item(type="message", id="msg_1", role=role, content=[{"type": kind, "text": text}])
 
 
-# Of each host: the first record, and then records with the messages that they give, oldest first.
+# For each host: the first record, then records with their messages, oldest first.
 RECORDS = {
     "codex": (
         {"timestamp": TIME, "ordinal": 0, "type": "session_meta", "payload": {"session_id": "s", "cwd": "/p"}},

@@ -1,4 +1,4 @@
-"""States of the idle machine at a time that does not pass."""
+"""States of the idle machine at a fixed time."""
 
 from tailhook._core import iso_time
 

@@ -1,4 +1,4 @@
-"""Installs hooks, and runs them as the host would."""
+"""Installs hooks, and runs them like the host."""
 
 import json
 import subprocess
@@ -30,7 +30,7 @@ def write_hooks(project, host="claude-code", machines=None):
 
 
 def run_installed(project, path, event="Stop", **fields):
-    """Run the hook of a settings file as the host would."""
+    """Run the hook of a settings file like the host."""
     (hook,) = [hook for group in json.loads(path.read_text())["hooks"][event] for hook in group["hooks"]]
     command = [hook["command"], *hook["args"]] if "args" in hook else ["/bin/sh", "-c", hook["command"]]
     return run_hook(project, command, project.payload(hook_event_name=event, **fields))

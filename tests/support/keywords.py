@@ -1,4 +1,4 @@
-"""The words of the memory machine's table, what `re` finds of them, and lines in which they are hard to find."""
+"""The words of the memory machine's table, their matches by `re`, and hard lines to find them in."""
 
 import re
 
@@ -43,7 +43,7 @@ SPELLINGS = {"i": "iI\u0130\u0131", "s": "sS\u017f", "k": "kK\u212a"}
 
 
 def regexes(patterns):
-    """Yield each pattern with a regular expression that finds it at each place under the rules ignore_case and word."""
+    """Yield each pattern with a regular expression for all of its places by the rules ignore_case and word."""
     for pattern in patterns:
         words = r"\s+".join(map(re.escape, re.split(r"\s+", pattern)))
         yield pattern, re.compile(rf"(?=(\b{words}\b))", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The transcripts that the samples of the docs are about, and records like theirs."""
+"""The transcripts of the docs' samples, and records like theirs."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""How much of a long test a run does: all in `make fuzz`, a sample in `make test`, less in `make interpreters`."""
+"""The part of a long test in a run: all in `make fuzz`, a sample in `make test`, less in `make interpreters`."""
 
 import os
 
@@ -12,7 +12,7 @@ def sample(items, step):
 
 
 def examples(number):
-    """Return how many examples Hypothesis tries.
+    """Return the number of Hypothesis's examples.
 
     A sixth of `number` in `make test`, ten times as many as `number` in `make fuzz`, an eighth in `make interpreters`.
     """

@@ -1,8 +1,8 @@
-"""Markdown documents that look for trouble: short, and made of what decides where code is.
+"""Difficult Markdown documents: short, and made of the characters that decide where code is.
 
-A document is lines. A line is a prefix - that of the containers opened before, now and then cut short (lazy), shifted
-or with tabs - then perhaps new containers, then the start of some leaf block, then inline fragments. Some documents
-are only a soup of fragments.
+A document is lines. A line has the prefix of the open containers, now and then cut short (lazy), shifted or with tabs.
+Then come perhaps new containers, the start of a leaf block, and inline fragments. Some documents are only fragments in
+any order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts built to make a Markdown parser quadratic: a name for each, and how to make about n bytes of it."""
+"""Texts that could make a Markdown parser quadratic: a name for each, and a function for about n bytes of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native client, built with sanitizers, beside a stand-in for the cold hook and workers that send any bytes."""
+"""The native client with sanitizers, beside workers that send any bytes, and a stand-in for the cold hook."""
 
 import os
 import socket
@@ -17,11 +17,11 @@ SOURCE = Path(__file__).parents[2] / "ext" / "client.c"
 FLAGS = ("-std=c11", "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 EMPTY: Mapping[bytes, bytes] = MappingProxyType({})
 ALWAYS_SET = {b"LC_ALL": b"C.UTF-8", b"ASAN_OPTIONS": b"detect_leaks=0"}  # in the client's environment
-COLD = 7  # the exit code of what stands for the cold hook
+COLD = 7  # the exit code of the stand-in for the cold hook
 
 
 class SanitizedClient:
-    """A client in a folder with a short path, as a socket is in it.
+    """A client in a folder with a short path, because the folder has a socket.
 
     Raises CalledProcessError if there is no compiler with sanitizers.
     """
@@ -55,9 +55,9 @@ class SanitizedClient:
     def answered(
         self, ready: bytes, code: bytes, arguments: Sequence[bytes] = (), variables: Mapping[bytes, bytes] = EMPTY
     ) -> "tuple[subprocess.CompletedProcess[bytes], bytes]":
-        """Run the client against a worker that sends these bytes: when it accepts, and after the request.
+        """Run the client against a worker. It sends some bytes when it accepts, and some after the request.
 
-        Return what became of the client, and its request; b"" if there was none.
+        Return the client's result and its request; b"" if there was none.
         """
         prefix, cold = str(self.folder / "run" / "socket"), str(self.folder / "cold")
         fields = ("tailhook-hook 1", prefix, cold, cold, cold)
@@ -94,5 +94,5 @@ class SanitizedClient:
 
 
 def ready_message() -> bytes:
-    """Return what a worker sends when it is ready for a caller like this process."""
+    """Return a worker's first message to a caller like this process."""
     return b"".join(number.to_bytes(8, sys.byteorder) for number in (READY_MAGIC, caller_identity()))

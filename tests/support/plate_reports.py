@@ -30,5 +30,5 @@ def ended(name, tool_use_id, **fields):
 
 
 def status(database, session="s"):
-    """Return the status that a session's plate shows."""
+    """Return the status on a session's plate."""
     return database.get(session)["status"]

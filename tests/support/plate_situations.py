@@ -1,4 +1,4 @@
-"""Events of the plates machine written in words, and what they make of a session's situation."""
+"""Events of the plates machine written in words, and the situation of a session after them."""
 
 from support.plate_events import parse_event
 from tailhook.machines.plates import Detail, Situation, Status, follow
@@ -14,7 +14,7 @@ RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED = (
 
 
 def happen(situation, words):
-    """Apply an event that is written in words: `[AGENT/]KIND[:TOOL][=ID][(ABOUT)][ by host][ late]`."""
+    """Apply an event written in words: `[AGENT/]KIND[:TOOL][=ID][(ABOUT)][ by host][ late]`."""
     words, is_late, _ = words.partition(" late")
     words, is_hosts, _ = words.partition(" by host")
     words, _, about = words.rstrip(")").partition("(")

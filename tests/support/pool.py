@@ -69,7 +69,7 @@ class Pool:
 
     def serve(self) -> None:
         """Start the pool and wait until it listens: it writes a line."""
-        self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - a pipe that nothing reads could fill up
+        self.stderr = tempfile.TemporaryFile("w+")  # noqa: SIM115 - a pipe without a reader could fill up
         argv = [*self.serve_argv(), "--asked"]
         self.process = subprocess.Popen(argv, env=self.env, stdout=subprocess.PIPE, stderr=self.stderr, text=True)
         self.pid = self.process.pid
@@ -81,7 +81,7 @@ class Pool:
         return [interpreter, "-I", "-S", entry, f"{self.folder}/"]
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> str:
-        """End the pool that the test started; return what it has written on stderr."""
+        """End the test's own pool; return its stderr."""
         written = ""
         if self.process is not None:
             workers = self.workers() if sys.platform == "linux" and self.process.poll() is None else []
@@ -109,11 +109,11 @@ class Pool:
 
     @property
     def path(self) -> Path:
-        """Return the path of the socket that the client uses."""
+        """Return the path of the client's socket."""
         return Path(own_socket(read_installation(str(self.folder))[1]))
 
     def finds_socket(self) -> bool:
-        """Return whether a pool listens on the socket that the client uses."""
+        """Return whether a pool listens on the client's socket."""
         with socket.socket(socket.AF_UNIX) as one:
             try:
                 one.connect(str(self.path))
@@ -145,7 +145,7 @@ class Pool:
             assert time.monotonic() < deadline, "no worker answers"
 
     def records(self, event: str) -> list[tuple[int, int, bytes]]:
-        """Return what is recorded of the last hooks of an event.
+        """Return the records of the last hooks of an event.
 
         A worker records a hook after the host has got its answer.
         """
@@ -153,11 +153,11 @@ class Pool:
         return read_times(str(self.folder)).get(event, [])
 
     def ways(self, event: str) -> list[str]:
-        """Return which way each of the last hooks of an event went."""
+        """Return the way of each of the last hooks of an event, warm or cold."""
         return [way.decode() for _, _, way in self.records(event)]
 
     def status(self) -> dict:
-        """Return what `tailhook pool status` prints."""
+        """Return the output of `tailhook pool status`."""
         done = tailhook("pool", "status", "--json", env=self.own, cwd=self.home)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
@@ -168,7 +168,7 @@ class Pool:
 
 
 def stdin_of(pid: int) -> str:
-    """Return what a process has as stdin, "" if it has ended."""
+    """Return the file of a process's stdin, "" if it has ended."""
     try:
         return os.readlink(f"/proc/{pid}/fd/0")
     except OSError:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server for the tests: the programs that are installed, a folder of its own, a port of its own."""
+"""A PostgreSQL server for the tests: the installed programs, a folder of its own, a port of its own."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ def program(name):
 
 @contextmanager
 def postgres():
-    """Yield the URL of a starting server, which runs until the block ends; None if PostgreSQL is not installed."""
+    """Yield the URL of a starting server; None if PostgreSQL is not installed. It runs until the block ends."""
     initdb, server = program("initdb"), program("postgres")
     if not initdb or not server:
         yield None

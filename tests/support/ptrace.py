@@ -45,7 +45,7 @@ def kill_when(
 ) -> int:
     """Attach to a process that waits, and kill it on entering a system call; return how many calls it entered.
 
-    begin: called when the process is traced; has it do something.
+    begin: called when the process is traced; makes it work.
     is_last: asked on entering each call, by its number (from 1).
     has_ended: asked too; the process is let go when it is true.
     """

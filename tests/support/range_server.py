@@ -1,4 +1,4 @@
-"""A web server on loopback that answers requests for ranges of bytes, as object stores do."""
+"""A web server on loopback that answers requests for ranges of bytes, like object stores."""
 
 import contextlib
 import hashlib
@@ -9,7 +9,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-PAGE_KEYS = 3  # of a bucket that one answer lists
+PAGE_KEYS = 3  # of a bucket in one answer
 NO_SUCH_BUCKET = b"<?xml version='1.0'?>\n<Error><Code>NoSuchBucket</Code><Message>It isn&#39;t there</Message></Error>"
 
 
@@ -37,7 +37,7 @@ def list_bucket(files, address):
 
 @contextlib.contextmanager
 def bucket(files):
-    """Serve files, {key: bytes}, as the bucket `bucket`, which the environment names; give them, and what is asked."""
+    """Serve files, {key: bytes}, as `bucket`, named in the environment; give them and the list of requests."""
     found = {f"/bucket/{key}": data for key, data in files.items()}
     with served(found) as (address, asked), environment_of_bucket(address):
         yield found, asked
@@ -55,7 +55,7 @@ def environment_of_bucket(address):
 
 @contextlib.contextmanager
 def served(files, with_ranges=True, with_head=True, with_etags=True, missing_bytes=0):
-    """Serve files, {path: bytes}, and give the server's address and the list of the ranges that were asked for.
+    """Serve files, {path: bytes}; give the server's address and the list of the requested ranges.
 
     A path may have a query.  with_head: answer HEAD; otherwise it is forbidden, as for an address signed for GET.
     missing_bytes: how many bytes of a range are left out at its end, although Content-Range counts them.
@@ -93,7 +93,7 @@ def served(files, with_ranges=True, with_head=True, with_etags=True, missing_byt
                 self.answer(data, data or b"")
 
         def answer(self, data, body, status=200, span=None, size=None):
-            """Answer with `body`, a part of `data`, which is None if there is no such file."""
+            """Answer with `body`, a part of `data`. `data` is None for a missing file."""
             self.send_response(404 if data is None else status)
             self.send_header("Content-Length", str(len(body) if size is None else size))
             self.send_header("Last-Modified", "Sun, 22 Nov 2026 08:00:00 GMT")

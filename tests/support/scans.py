@@ -12,11 +12,11 @@ from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.host_records import name_of_host, recognize
 from tailhook.transcripts.urls import name_of
 
-EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # by which rows of ranges are sorted
+EXACT = {"matches": ("path", "offset"), "records": ("path", "offset")}  # the order of rows of ranges
 
 
 def conditions_of(question):
-    """Return what the product calls the conditions of a question for the oracle."""
+    """Return the conditions of a question for the oracle, by the product's names."""
     return Conditions(question.roles, question.since, question.until, question.project, question.sessions)
 
 
@@ -80,12 +80,12 @@ def scan_translated(scan, path, data, cuts):
 
 
 def piece_bytes(random, size):
-    """Return the size of a piece of a file: of a small one often a byte, of a large one up to 1 MiB."""
+    """Return the size of a piece of a file: often a byte for a small file, up to 1 MiB for a large one."""
     return random.choice((1, 7, 64, 1 << 16)) if size < 20_000 else int(2 ** random.uniform(0, 20))
 
 
 def ranges(size, random, cuts):
-    """Return ranges that cover a file. Of a large one some have one byte, and others up to 1 MiB."""
+    """Return ranges that cover a file. A large file has some ranges of one byte, and others of up to 1 MiB."""
     edges = {0, *(random.randrange(max(1, size)) for _ in range(cuts))}
     if cuts and size >= 20_000:
         edges |= {edge + int(2 ** random.uniform(0, 20)) for edge in edges for _ in range(4)}

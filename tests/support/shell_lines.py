@@ -1,4 +1,4 @@
-"""Shell lines in which a command `check` may run, and what their exit codes mean in bash."""
+"""Shell lines that may run a command `check`, and the meaning of their exit codes in bash."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ PROGRAMS = {
     "other": 'exit "$OTHER"',
 }
 TOOLS = ("bash", "cat", "env", "nice", "sh", "tail", "timeout", "wc", "xargs", "nohup", "sleep")
-MAX_RUNS = 3  # of `check`, of which each one fails once
+MAX_RUNS = 3  # of `check`; each one fails once
 
 
 class BashOracle:

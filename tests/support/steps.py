@@ -1,10 +1,10 @@
-"""Counts the executed lines of an action: a measure of its cost that does not depend on how busy the machine is."""
+"""Counts the executed lines of an action. This measure of its cost is the same on a busy machine."""
 
 import sys
 
 
 def counted_lines(action, *modules):
-    """Return how many lines of the modules an action executes."""
+    """Return the number of lines of the modules that an action executes."""
     files, count = {module.__file__ for module in modules}, 0
 
     def trace(frame, event, _):

@@ -1,4 +1,4 @@
-"""Markdown as assistants write it: from the transcripts if there are any, otherwise generated."""
+"""Markdown of assistants: from the transcripts if there are any, otherwise generated."""
 
 import json
 from random import Random

@@ -1,4 +1,4 @@
-"""Write transcripts of Claude Code whose records have given times."""
+"""Writes transcripts of Claude Code with given times in the records."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ def record(kind, text, at, **fields):
 
 
 def call(*ids, message="m1", at=1000, **fields):
-    """Return a record in which the agent calls tools."""
+    """Return a record of the agent with calls of tools."""
     one = {**assistant(id=message), "timestamp": stamp(at), **fields}
     one["message"]["content"] = [{"type": "tool_use", "id": name, "name": "Bash", "input": {}} for name in ids]
     return json.dumps(one)

@@ -59,7 +59,7 @@ class Transcript:
 
 @dataclass
 class Tree:
-    """Files, and for each response that was billed its tokens: input, output, cache read, cache creation.
+    """Files, and the tokens of each billed response: input, output, cache read, cache creation.
 
     The keys are the message id, or whatever else identifies the response. No file is damaged.
     """
@@ -95,7 +95,7 @@ class Grower:
         return self.now.strftime("%Y-%m-%dT%H:%M:%S.") + f"{self.now.microsecond // 1000:03d}Z"
 
     def add(self, file: Transcript, kind: str, **members: Any) -> Record:
-        """Write a record as Claude Code does, with the members that every record of a conversation has."""
+        """Write a record like Claude Code, with the members of every record of a conversation."""
         record = {
             "parentUuid": file.records[-1].get("uuid") if file.records else None,
             "isSidechain": file.agent is not None,
@@ -142,7 +142,7 @@ class Grower:
         return {"type": "queued_command", "prompt": content, "commandMode": mode, **origin}
 
     def respond(self, file: Transcript, nested_in: Transcript | None = None) -> None:
-        """Write a response of the model: one record for each block, with output tokens that never become fewer.
+        """Write a response of the model: one record for each block. The output tokens never become fewer.
 
         nested_in: write it as progress records of this transcript instead.
         """
@@ -209,7 +209,7 @@ class Grower:
         self.add(file, "user", message={"role": "user", "content": [block]}, toolUseResult=more)
 
     def noise(self, file: Transcript) -> None:
-        """Write a record that is not said by a person or the agent; none of them was billed."""
+        """Write a record with words of neither a person nor the agent; none is billed."""
         usage = {"input_tokens": 7, "output_tokens": 7}
         synthetic = {"model": "<synthetic>", "role": "assistant", "id": self.id("syn_"), "usage": usage}
         synthetic["content"] = [{"type": "text", "text": "No response requested. TODO"}]
@@ -329,7 +329,7 @@ def encode(random: Random, records: list[Record]) -> bytes:
 
 
 def escaped_name(name: re.Match[str]) -> str:
-    """Return the name of a JSON member with an escape, which no host writes."""
+    """Return the name of a JSON member with an escape. No host writes it so."""
     return f'"\\u{ord(name[1]):04x}{name[2]}":'
 
 
@@ -343,7 +343,7 @@ def holds_surrogate(record: Record) -> bool:
 def damage(random: Random, data: bytes) -> bytes:
     """Return the lines of a file with some of them torn, joined, blank, not UTF-8, or filled with NULs.
 
-    No line is torn behind a torn one: where a record begins that two torn ones precede is not defined.
+    No line is torn behind a torn one: after two torn records, the beginning of the next one is not defined.
     """
     found: list[bytes] = []
     for line in data.splitlines(keepends=True):
@@ -379,7 +379,7 @@ def random_cuts(random: Random, size: int, max_step: int = 1 << 20) -> list[tupl
 
 
 def codex_session(random: Random) -> bytes:
-    """Return a session as Codex 0.169.0 writes it, with or without ordinals. It has no tokens: see codex_histories."""
+    """Return a session of Codex 0.169.0, with or without ordinals. It has no tokens: see codex_histories."""
     grower, records = Grower(random), []
     is_old = random.random() < 0.4
 
@@ -415,7 +415,7 @@ def codex_session(random: Random) -> bytes:
 
 
 def codex_call(random: Random, add: Any, call: str) -> None:
-    """Write a call of a tool as Codex does."""
+    """Write a call of a tool like Codex."""
     patch = "*** Begin Patch\n*** Update File: src/ä b.py \n@@\n-a\n+TODO\n*** End Patch"
     kind, members = random.choice(
         [
@@ -431,7 +431,7 @@ def codex_call(random: Random, add: Any, call: str) -> None:
 
 
 def gemini_session(random: Random) -> bytes:
-    """Return a session as Gemini 0.61.0 writes it; a message is written again when it has more."""
+    """Return a session of Gemini 0.61.0; a message is written again when it has more."""
     grower = Grower(random)
     records: list[Record] = [{"sessionId": grower.id("gemini-"), "projectHash": "76f3", "kind": "main"}]
     for text in ("<session_context>\nToday", *random.choices(SENTENCES, k=random.randint(1, 4))):
@@ -454,7 +454,7 @@ def gemini_session(random: Random) -> bytes:
 
 
 def copilot_session(random: Random) -> bytes:
-    """Return a session as Copilot 1.0.102 writes it."""
+    """Return a session of Copilot 1.0.102."""
     grower, records = Grower(random), []
 
     def add(kind: str, agent: str | None = None, **data: Any) -> None:

@@ -35,7 +35,7 @@ def entry(number=0, status="completed", **fields):
 
 
 def group(group_id="g", **fields):
-    """Return a group of the fix planning that has just begun."""
+    """Return a group at the beginning of the fix planning."""
     return {
         "group_id": group_id,
         "root_cause": "cause",
@@ -76,7 +76,7 @@ class Agent:
     """An agent that follows only the reason of a block, in the reason's state file."""
 
     def __init__(self, judge):
-        self.judge = judge  # of an entry: what the investigator finds
+        self.judge = judge  # of an entry: the investigator's findings
 
     def obey(self, reason):
         """Change the state file like the sub-agents that the reason names."""

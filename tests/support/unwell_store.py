@@ -1,4 +1,4 @@
-"""A proxy in front of an object store that is not well: it answers 503, ends connections and cuts bodies."""
+"""A proxy that makes an object store unwell: it answers 503, ends connections and cuts bodies."""
 
 import contextlib
 import http.client
@@ -9,7 +9,7 @@ from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-BUSY, RESET, CUT = "503", "reset", "cut"  # what it does instead of the store
+BUSY, RESET, CUT = "503", "reset", "cut"  # in place of an answer of the store
 
 
 def every_second_request(*kinds):
@@ -27,8 +27,8 @@ def unwell(store, fault):
     """Stand in front of a store on loopback. Give the proxy's address, and the count of faults by path.
 
     store: its address.
-    fault: takes a path with its query and how often it was asked for before. Returns BUSY, RESET or CUT, or None for
-        what the store answers. An answer that is cut has half of its body.
+    fault: takes a path with its query and the number of earlier requests for it. Returns BUSY, RESET or CUT, or None
+        for the store's answer. A cut answer has half of its body.
     """
     place = urlsplit(store).netloc
     asked, faults = Counter(), Counter()

@@ -1,9 +1,9 @@
-"""Small histories as the hosts write them, each with its bill."""
+"""Small histories in the hosts' forms, each with its bill."""
 
 from support import codex_histories, copilot_histories, gemini_histories
 
 HISTORIES = {**codex_histories.HISTORIES, **copilot_histories.HISTORIES, **gemini_histories.HISTORIES}
 
-# Those that only the oracle follows: the package reads no .json file, and gives a compaction the model of the turn
-# before. What `tailhook usage` does not count, it reports.
+# Only the oracle follows these: the package reads no .json file, and gives a compaction the model of the turn before.
+# `tailhook usage` reports what it does not count.
 NOT_FOLLOWED = {**codex_histories.NOT_FOLLOWED, **gemini_histories.NOT_FOLLOWED}

@@ -1,4 +1,4 @@
-"""A small history of a host, with its bill: what all builders of histories share."""
+"""A small history of a host, with its bill: the common part of all builders of histories."""
 
 from datetime import UTC, datetime, timedelta
 from json import dumps
@@ -10,7 +10,7 @@ EPOCH = datetime(2026, 8, 15, 10, tzinfo=UTC)
 
 
 class History(NamedTuple):
-    """A host's files, by name, and the responses that were billed, in no order."""
+    """A host's files by name, and the billed responses, in no order."""
 
     host: str
     files: dict[str, str]

@@ -1,10 +1,10 @@
-"""Secrets as people and programs write them, for the tests of what is stored and shown."""
+"""Secrets in the forms of people and programs, for the tests of stored and shown text."""
 
 MIXED = "a1B2c3D4" * 30  # letters and digits, as many as a key needs
 PASSWORD = "hunter2hunter"
 PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIE{MIXED}\n{MIXED}\n-----END RSA PRIVATE KEY-----"
 
-# What each must not show, and the ways that people and programs write it.
+# A secret, and the forms that people and programs write it in.
 SECRETS = {
     "OpenAI": (f"sk-proj-{MIXED[:48]}", "OPENAI_API_KEY={} python x.py"),
     "Anthropic": (f"sk-ant-api03-{MIXED[:90]}", "curl -H 'x-api-key: {}' https://api.example.org"),

@@ -1,4 +1,4 @@
-"""Records of Claude Code that tests write by hand, and what the scan's oracle gives for them."""
+"""Records of Claude Code written by hand, and the oracle's rows for them."""
 
 import json
 from datetime import UTC, datetime, timedelta

@@ -1,1 +1,1 @@
-"""Slow and simple second versions of what the package does; they share no code with it."""
+"""Slow and simple second versions of parts of the package; they share no code with it."""

@@ -1,7 +1,7 @@
-"""A second counter of token usage, from what the hosts themselves write: it shares no code with the package.
+"""A second counter of token usage, from the hosts' own sources; it shares no code with the package.
 
-Each rule names where it comes from: the host's own source, or what a real host wrote in front of a model whose bill was
-known. It is slow and plain: every file is read whole, with the json module.
+Each rule names its source: the host's own code, or a real host's files in front of a model with a known bill. The
+counter is slow and plain: it reads every file whole, with the json module.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A second jwz reader and writer, of the record format alone: it shares no code with the package."""
+"""A second jwz reader and writer, of only the record format; it shares no code with the package."""
 
 import fcntl
 import json
@@ -37,7 +37,7 @@ def newest(project: Path, topic: str = TOPIC) -> dict | None:
 
 
 def post(project: Path, body: str, topic: str = TOPIC, created_at: int | None = None) -> None:
-    """Append a message as jwz does, under its lock."""
+    """Append a message like jwz, under its lock."""
     folder = project / ".jwz"
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("a") as lock:

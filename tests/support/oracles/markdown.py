@@ -1,11 +1,11 @@
 """Where a Markdown text is code, according to markdown-it-py's commonmark preset.
 
-Blocks come from token.map. Code spans and inline comments have no position there: the inline rules are wrapped to note
-where they match in the content of their paragraph or heading, and the rules that make the content are wrapped to note
+Blocks come from token.map. Code spans and inline comments have no position there. So the inline rules are wrapped: they
+note their matches in the content of a paragraph or heading. The rules that make the content are wrapped, too: they note
 its bytes in the source.
 
-Where markdown-it-py is known to leave CommonMark it is set right, in the section so named; the numbers there are those
-of docs/decisions/markdown-differences.md.
+The section "markdown-it-py set right" corrects its known differences from CommonMark. The numbers there are those of
+docs/decisions/markdown-differences.md.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RAW = re.compile(r"<(?:pre|script|style|textarea)(?=[ \t>\n]|\Z)", re.IGNORECASE
 class Lines:
     """Maps each position of a content made by StateBlock.getLines to its position in the source.
 
-    A line of the content is the end of a line of the source, so both are aligned there; blanks for a part of a tab come
-    before everything that could be asked for.
+    A line of the content is the end of a line of the source, so both are aligned at their ends. Blanks for a part of a
+    tab come before all places in question.
     """
 
     def __init__(self, pieces: list[str], ends: list[int]):
@@ -42,7 +42,7 @@ class Lines:
 
 
 class Columns(list):
-    """10: corrects StateBlock.bsCount, in which the columns of a quote inside a quote add up.
+    """10: corrects StateBlock.bsCount: the columns of a quote inside a quote add up there.
 
     The rule sets an item to the columns of its own prefix; `outer` are those of the quotes around.
     """
@@ -56,7 +56,7 @@ class Columns(list):
 
 
 class State(StateBlock):
-    """Notes where the newest content comes from, and what the corrections need."""
+    """Notes the source of the newest content, and values for the corrections."""
 
     made: Lines
 
@@ -150,14 +150,14 @@ def knowing_lines(rule):
         if not silent:
             return start not in state.text_only and rule(state, start, end, silent)
         indent = state.sCount[start]
-        if indent < 0:  # 4: the line is text: it was found to be when the quote around was read
+        if indent < 0:  # 4: the line is text, as the reading of the quote around it has shown
             return False
-        if indent < state.blkIndent:  # 5: the line leaves a list item, but is indented as code where it gets to
+        if indent < state.blkIndent:  # 5: the line leaves a list item, but is indented as code in the container outside
             margin = next(margin for margin in reversed(state.margins) if margin <= indent)
             if indent - margin >= 4:
                 return False
         parent = state.parentType
-        if parent == "reference":  # 6: what looks like a definition so far is a paragraph, too, and may be underlined
+        if parent == "reference":  # 6: a definition so far is a paragraph, too, and may be underlined
             line = state.src[state.bMarks[start] : state.eMarks[start]]
             if indent - state.blkIndent < 4 and UNDERLINE.fullmatch(line):
                 return True
@@ -171,7 +171,7 @@ def knowing_lines(rule):
 
 
 def leaving_a_paragraph(rule):
-    """Correct 6: a paragraph is open after a definition, so what cannot interrupt a paragraph is text."""
+    """Correct 6: a paragraph is open after a definition. A block that cannot interrupt a paragraph is text there."""
 
     def wrapped(state, start, end, silent):
         if not rule(state, start, end, silent):
@@ -216,7 +216,7 @@ def quoting(rule):
         outer, columns = state.bsCount.outer, list(state.bsCount)
         state.bsCount.outer = columns
         for line in too_deep:
-            state.sCount[line] = -1  # to the rule: left of the margin, and text if the line before is
+            state.sCount[line] = -1  # to the rule: left of the margin, and text if the line before is text
         try:
             return rule(state, start, end, silent)
         finally:

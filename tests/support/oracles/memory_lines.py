@@ -1,4 +1,4 @@
-"""Which lines count for a category, written from the machine's page alone: code by markdown-it-py, words by `re`."""
+"""The counting lines of a category, written only from the machine's page: code by markdown-it-py, words by `re`."""
 
 from support.keywords import regexes
 from support.oracles.markdown import Oracle
@@ -6,11 +6,11 @@ from tailhook.machines.keywords import tables
 from tailhook.machines.memory import CATEGORIES, NEGATION
 
 ORACLE = Oracle()
-CODE = "\x00\x01"  # stands for code among words; the texts that are compared do not hold it
+CODE = "\x00\x01"  # stands for code among words; the compared texts do not have it
 
 
 def prose_lines(text: str) -> list[str]:
-    """Return the lines of a message without its code. A line that holds nothing but code is left out."""
+    """Return the lines of a message without its code. Lines of code alone are left out."""
     parts, at = [], 0
     for _, start, end in ORACLE.spans(text):
         parts.append(text[at:start])
@@ -50,7 +50,7 @@ class Scorer:
         return counted
 
     def score(self, messages: list[str]) -> list[tuple[int, int, str, str, str, bool]]:
-        """Return what `score_lines` returns, with str in place of bytes."""
+        """Return the result of `score_lines`, with str in place of bytes."""
         found = []
         for category in range(len(CATEGORIES)):
             boosted = plain = 0

@@ -34,7 +34,7 @@ def string(value):
 
 
 def is_queued_prompt(record):
-    """Return whether a record is what a person typed while the agent worked."""
+    """Return whether a record is a prompt typed while the agent worked."""
     attachment = record.get("attachment")
     if record.get("type") != "attachment" or not isinstance(attachment, dict):
         return False
@@ -57,7 +57,7 @@ def content(record):
 
 
 def words(record):
-    """Return what has the text of a record: its content, or its own `content` if it is not a message.
+    """Return the part with the text of a record: its message's content, or its own `content` if it is not a message.
 
     Claude Code 2.1.80 writes {"type": "system", "content": TEXT} and {"type": "queue-operation", "content": TEXT}.
     """
@@ -126,7 +126,7 @@ def is_same_message(one, other):
 def last_message(records, is_of_sub_agent=False):
     """Return the text of the newest message that has text; records: oldest first.
 
-    is_of_sub_agent: whether all of the file is a sub-agent's, whose messages are then its own.
+    is_of_sub_agent: whether all of the file is a sub-agent's; then its messages are its own.
     """
     texts, newest = [], None
     for record in reversed(records):
@@ -227,7 +227,7 @@ ATTRIBUTES = (
 
 
 def everything(ours):
-    """Return all that a tailhook Record can be asked for, without the whole object."""
+    """Return all values of a tailhook Record, without the whole object."""
     tools = [(tool.id, tool.name, tool.input) for tool in ours.tools]
     found = [(result.tool_use_id, result.is_error, result.text) for result in ours.tool_results]
     return [getattr(ours, name) for name in ATTRIBUTES], tools, found

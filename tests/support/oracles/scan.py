@@ -1,7 +1,7 @@
 """The five tables of a scan, found slowly with json, re and markdown-it-py: the oracle of every scan test.
 
-docs/scan-rows.md states the rules for users; the docstrings here repeat each rule at the code that follows it. A file
-is (path, bytes), uncompressed. A row is a dict with exactly the columns of COLUMNS, `text` and `input` too.
+docs/scan-rows.md states the rules for users; the docstrings here repeat each rule at its code. A file is (path, bytes),
+uncompressed. A row is a dict with exactly the columns of COLUMNS, `text` and `input` too.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Files = list[tuple[str, bytes]]
 
 @dataclass(frozen=True)
 class Question:
-    """What a scan asks; all conditions must hold.
+    """The question of a scan; all conditions must hold.
 
     patterns: literals by name.
     signals, categories: whether the idle machine's signals and the memory machine's keywords are searched for too.
@@ -114,7 +114,7 @@ class Line:
 
     @property
     def place(self) -> tuple[datetime, str, int]:
-        """Return (timestamp, path, offset), by which records are ordered over all files. No time comes first."""
+        """Return (timestamp, path, offset), the order of records over all files. No time comes first."""
         return (sortable_time(self.record and self.record.timestamp), self.path, self.offset)
 
 
@@ -129,7 +129,7 @@ def read_lines(files: Files) -> list[Line]:
     Lines end with a line feed; the last one may have none. A line is blank if it has only spaces, tabs and returns
     after a byte order mark at its beginning. A line is broken if it is not exactly one JSON object; it may have a
     record all the same. NULs make it broken. Lines of more than 16 MiB, without the line feed, do not count. A message
-    that a record of Gemini repeats is a line without bytes behind it, at the same offset.
+    that a record of Gemini repeats counts as a line without bytes, behind that record, at its offset.
     """
     found = []
     for path, data in sorted(files):
@@ -176,7 +176,7 @@ def has_role(question: Question, record: Record) -> bool:
 
 
 def utf8(value: Any) -> Any:
-    """Return a value with U+FFFD for every lone surrogate, which Arrow's strings cannot hold."""
+    """Return a value with U+FFFD for every lone surrogate: Arrow's strings cannot have one."""
     if isinstance(value, str):
         return re.sub("[\ud800-\udfff]", "\ufffd", value)
     return [utf8(item) for item in value] if isinstance(value, list) else value
@@ -195,8 +195,9 @@ def matches(files: Files, question: Question) -> list[Row]:
 
     The text is the record's. The names are those of the patterns, then the signals, then the categories. A pattern
     matches as it stands, in any place. A signal is named as it is written, and must stand alone on its line (markers of
-    quotes and list items may stand before it). A category matches where one of its keywords stands (the first column of
-    the memory machine's table, profile "seed"; boosters do not count), with the rules `word` and `ignore_case`.
+    quotes and list items may stand before it). A category matches at each of its keywords, with the rules `word` and
+    `ignore_case`. Its keywords are the first column of the memory machine's table, profile "seed"; boosters do not
+    count.
 
     `start` and `end` count characters (code points) of the text. `line` counts from 1; CRLF, CR and LF end a line. A
     match that is partly in code is in code. `context` is the match with up to `question.context` characters before and
@@ -253,12 +254,12 @@ def find(question: Question, text: str) -> list[tuple[int, str, int, int]]:
 
 
 def places(literal: str, text: str) -> list[int]:
-    """Return where a literal stands in a text, overlapping places too."""
+    """Return the places of a literal in a text, overlapping ones too."""
     return [match.start() for match in re.finditer(f"(?={re.escape(literal)})", text)]
 
 
 def is_alone(text: str, start: int, end: int) -> bool:
-    """Return whether a match stands alone on its line or lines, apart from blank space and markers before it."""
+    """Return whether a match is alone on its line or lines, without blank space and markers before it."""
     before = re.split(LINE_END, text[:start])[-1]
     after = re.split(LINE_END, text[end:])[0]
     return not after.strip() and MARKERS.fullmatch(before) is not None
@@ -267,8 +268,8 @@ def is_alone(text: str, start: int, end: int) -> bool:
 def records(files: Files, question: Question) -> list[Row]:
     """Return every record, sorted by (path, offset), also those of unknown types and those in broken lines.
 
-    `text_bytes` is the length of the text in UTF-8. `tools` are the names of the record's tool uses, without those that
-    have no name.
+    `text_bytes` is the length of the text in UTF-8. `tools` are the names of the record's tool uses; a use without a
+    name is left out.
     """
     found = []
     for line in read_lines(files):
@@ -343,7 +344,7 @@ def tool_rows(lines: list[Line]) -> list[tuple[Row, str | None]]:
 
 def usage(files: Files, question: Question) -> list[Row]:
     """Return one row for each API response, sorted by timestamp, session, message id, request id, and the place of the
-    record that counts. What is missing comes first.
+    counting record. Missing values come first.
 
     An occurrence of a response is an assistant record with an object `message.usage`, or such a record in the
     `data.message` of a progress record. Occurrences whose model is `<synthetic>`, or that are API errors, do not count.
@@ -386,7 +387,7 @@ def count_once(lines: list[Line]) -> list[Row]:
 
 
 def row_of_response(occurrences: list[tuple[Line, Usage]]) -> tuple[Any, Row]:
-    """Return what the row is sorted by, and the row."""
+    """Return the key to sort the row by, and the row."""
 
     def place(occurrence: tuple[Line, Usage]) -> tuple[datetime, str, int]:
         line, one = occurrence
@@ -508,10 +509,10 @@ def row_of_session(session_id: str, lines: list[Line], responses: list[Row]) -> 
 
 
 def queued_prompts(lines: list[Line]) -> set[Any]:
-    """Return the prompts that only the queue has, by time and text: what a `remove` takes, without an attachment.
+    """Return the prompts that only the queue has, by time and text: a `remove` takes them, without an attachment.
 
-    What is taken without a text is the oldest one of a person, otherwise the oldest one; with a text, the oldest one
-    with this text. Of a file in which an attachment has the same text, none counts.
+    A step without a text takes the oldest one of a person, otherwise the oldest one; with a text, the oldest one with
+    this text. A text does not count if an attachment in its file has the same text.
     """
     found = set()
     for path in {line.path for line in lines}:

@@ -1,4 +1,4 @@
-"""The records of other hosts, translated to Claude Code's as docs/scan-rows.md states under "Other hosts".
+"""The records of other hosts, translated to Claude Code's by docs/scan-rows.md, "Other hosts".
 
 The tokens of Codex are left out: host_usage.py counts them.
 """
@@ -15,7 +15,7 @@ from support.oracles.scan_values import mapping, sequence, short_string, tokens,
 
 
 def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
-    """Return the host that begins a transcript with this record, and what the record has for the session."""
+    """Return the host that begins a transcript with this record, and the session's values in it."""
     payload, data = mapping(record.get("payload")), mapping(record.get("data"))
     if record.get("type") == "session_meta" and isinstance(record.get("payload"), dict):
         git = mapping(payload.get("git"))
@@ -40,7 +40,7 @@ def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
 
 
 def changes(host: str, record: dict[str, Any]) -> dict[str, str]:
-    """Return what holds from a record on; the session is named by the first record only."""
+    """Return the values that hold from a record on; only the first record names the session."""
     found: dict[str, Any] = {}
     if host == "codex" and record.get("type") == "turn_context":
         facts = mapping(record.get("payload"))
@@ -60,7 +60,7 @@ def is_response_item(record: dict[str, Any], *kinds: str) -> bool:
     return record.get("type") == "response_item" and mapping(record.get("payload")).get("type") in kinds
 
 
-CODEX_FAILURES = (  # how the output of a command begins that has another exit code than 0
+CODEX_FAILURES = (  # how the output of a failed command begins
     r"(?:(?!Output:)[^\n]*\n)*?Process exited with code [^0]",
     r"Exit code: [^0][^\n]*\nWall time: ",
     r'\{"output":.*"metadata":\{"exit_code":[^0]',
@@ -115,7 +115,7 @@ def is_json(text: str) -> bool:
 
 
 def texts_of(content: Any) -> Any:
-    """Return a message's content, its blocks with a text as text blocks, whatever the host calls them."""
+    """Return a message's content. Its blocks with a text become text blocks, whatever the host calls them."""
     if not isinstance(content, list):
         return content
     return [
@@ -137,7 +137,7 @@ def tool_result(use_id: Any, failed: bool) -> dict[str, Any]:
 
 
 def usage_of(whole: Any, output: Any, read: Any, written: Any = None, more: Any = None) -> dict[str, Any]:
-    """Return tokens as Claude Code names them. The input of these hosts has the cached tokens in it."""
+    """Return tokens by Claude Code's names. The input of these hosts includes the cached tokens."""
     whole, read, written = tokens(whole), tokens(read), tokens(written)
     return {
         "input_tokens": None if whole is None else max(0, whole - (read or 0) - (written or 0)) + (tokens(more) or 0),

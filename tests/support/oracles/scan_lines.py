@@ -1,4 +1,4 @@
-"""Which object of a line is its record, for the oracle of the scan, and its JSON text."""
+"""The object of a line that is its record, and its JSON text, for the oracle of the scan."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 from support.oracles.scan_values import mapping, sequence, whole_number
 
 BLANK = " \t\r\n\0"
-# Stands for each part that is not UTF-8: no transcript has this noncharacter.
+# Stands for each part of invalid UTF-8. Transcripts do not have this noncharacter.
 INVALID = "\U0010fffe"
 codecs.register_error("tailhook.mark", lambda error: (INVALID, error.end))
-# The members that must be UTF-8. Elsewhere each part that is not becomes U+FFFD.
+# The members that must be UTF-8. Elsewhere, invalid UTF-8 becomes U+FFFD.
 OF_RECORD = ("type", "id", "uuid", "name", "input", "content", "timestamp", "message")
 OF_MESSAGE = ("id", "role", "content")
 OF_BLOCK = ("type", "id", "name", "input", "text")
 
 
 def is_damaged(record: dict[str, Any]) -> bool:
-    """Return whether a member is not UTF-8 that must be, so that the line has no record."""
+    """Return whether a member of those is not UTF-8: then the line has no record."""
     message = mapping(record.get("message"))
     blocks = [*sequence(record.get("content")), *sequence(message.get("content"))]
     texts = [record.get(name) for name in OF_RECORD] + [message.get(name) for name in OF_MESSAGE] + blocks
@@ -45,7 +45,7 @@ DECODER = json.JSONDecoder(parse_constant=refuse, parse_int=whole_number)
 
 
 def object_in(line: bytes) -> tuple[str | None, bool]:
-    """Return what `find_object` returns, but no record if it is a queued prompt whose text is not UTF-8."""
+    """Return the result of `find_object`, but no record if it is a queued prompt with invalid UTF-8."""
     source, is_broken = find_object(line)
     record = {} if source is None else json.loads(source, parse_int=whole_number)
     if holds_queued_prompt(record) and is_damaged({"content": record["attachment"].get("prompt")}):
@@ -79,7 +79,7 @@ def find_object(line: bytes) -> tuple[str | None, bool]:
     return last, True
 
 
-# What JSON has before a nested object: not the end of `log: {…}`, or of a record that is torn inside of a string.
+# The JSON before a nested object: not the end of `log: {…}`, or of a record torn inside a string.
 BEFORE_VALUE = re.compile(r"""(?:(?:^|["\0])\s*:|(?:^|["}\]\0])\s*,|(?:^|[:,[\0])\s*\[)\s*$""")
 
 
@@ -93,7 +93,7 @@ def is_nested(before: str) -> bool:
             return False
         if before.startswith("{") and fault.pos >= len(before.rstrip(" \t\r\n")):  # torn where it ends
             return last in tuple(":[") or (last == "," and open_containers(before)[-1:] != ["{"])
-    # Its beginning is missing, or several records are torn: where a string begins is unknown.
+    # Its beginning is missing, or several records are torn: the beginnings of strings are unknown.
     return BEFORE_VALUE.search(before) is not None
 
 
@@ -142,7 +142,7 @@ def after_blank(text: str, at: int) -> int:
 
 
 def holds_queued_prompt(record: dict[str, Any]) -> bool:
-    """Return whether a record is an attachment with what a person typed while the agent worked."""
+    """Return whether a record is an attachment with a prompt typed while the agent worked."""
     attachment = mapping(record.get("attachment"))
     is_typed = attachment.get("type") == "queued_command" and attachment.get("commandMode") == "prompt"
     is_typed = is_typed and attachment.get("isMeta") is not True and is_of_person(attachment)

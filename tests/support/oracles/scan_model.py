@@ -1,4 +1,4 @@
-"""What the oracle of the scan reads of a file and of a record."""
+"""The values that the oracle of the scan reads from a file and from a record."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass
 class Head:
-    """What holds for all of a file, from its first 1 MiB.
+    """The values for all of a file, from its first 1 MiB.
 
     session_id: the first one that a record there names, otherwise the file's name without .jsonl, .jsonl.gz or
     .jsonl.zst.

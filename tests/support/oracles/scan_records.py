@@ -1,4 +1,4 @@
-"""Records as the oracle of the scan reads them, of Claude Code and of three other hosts."""
+"""The records of Claude Code and of three other hosts, for the oracle of the scan."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SHELLS = {
     **dict.fromkeys(("bash", "powershell"), "command"),  # Copilot
 }
 PATCHED_FILE = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+?)[ \t\r]*$", re.MULTILINE)
-# What a person's record begins with, after blank space, if the host wrote it.
+# The beginnings of a person's record, after blank space, if the host wrote it.
 HOST_WORDS = {
     "claude-code": re.compile(
         r"\s*(?:<(?:command-name|command-message|command-args|local-command-stdout|local-command-stderr"
@@ -65,12 +65,12 @@ HOST_WORDS = {
     "gemini": re.compile(r"\s*<session_context", re.IGNORECASE),
     "copilot": re.compile(r"(?!)"),
 }
-# What the app of a host sends in a person's name.
+# The beginnings of texts that the app of a host sends in a person's name.
 APP_WORDS = re.compile(r"\s*<(?:ci-monitor-event|create-pr-command)>")
 
 
 def head_of(path: str, data: bytes) -> Head:
-    """Return what holds for all of a file, from the records that begin in its first 1 MiB."""
+    """Return the values for all of a file, from the records that begin in its first 1 MiB."""
     stem = re.sub(r"\.jsonl(\.gz|\.zst)?$", "", re.split(r"[/\\]", path)[-1])
     head, offset, is_first = Head(stem, stem), 0, True
     for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
@@ -113,7 +113,7 @@ def read_record(line: bytes, head: Head) -> tuple[Record | None, bool]:
 
 
 def read_queue_step(record: Record, whole: dict[str, Any]) -> tuple[str | None, bool, bool]:
-    """Return what a record does to the queue in which texts wait, whether a person put it there, and as a prompt.
+    """Return a record's step in the queue of waiting texts, whether the text is a person's, and whether it is a prompt.
 
     Claude Code (2.0.76 to 2.1.80, from its source) writes {"type": "queue-operation", "operation": STEP, "content":
     TEXT}: `enqueue` if a text is put at the queue's end, `dequeue` if a turn begins with one, `remove` if the agent
@@ -131,7 +131,7 @@ def read_queue_step(record: Record, whole: dict[str, Any]) -> tuple[str | None, 
 
 
 def read_restated(line: bytes, head: Head, known: set[str]) -> list[Record]:
-    """Return the messages in a `$set` record of Gemini that no line before has as they are there.
+    """Return the new and the changed messages in a `$set` record of Gemini.
 
     known: the records and messages of the lines before, as JSON texts. Those of this line are added.
     """
@@ -278,7 +278,7 @@ def claude_usage(record: dict[str, Any], agent_id: str | None) -> list[Usage]:
 
 
 def read_other_host(record: dict[str, Any], head: Head) -> Record:
-    """Return the record of another host's transcript. Keeps in `head.others` what holds for it and later ones."""
+    """Return the record of another host's transcript. Keeps in `head.others` the values for it and later ones."""
     head.others |= changes(head.host, record)
     translated = {
         "uuid": record.get("id"),

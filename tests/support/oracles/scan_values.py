@@ -1,4 +1,4 @@
-"""Values of records as the oracle of the scan reads them: names, counts, times."""
+"""Values of records for the oracle of the scan: names, counts, times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second counter of Codex's token usage, from what Codex itself writes.
+"""A second counter of Codex's token usage, from Codex's own files.
 
 A rollout has two kinds of records with tokens.
 
@@ -45,7 +45,7 @@ class Count(NamedTuple):
 
 
 class Rollout:
-    """One file of Codex, and what its records hold about its thread."""
+    """One file of Codex, and its records about its thread."""
 
     def __init__(self, path: Path):
         self.records = records_of(path)
@@ -77,7 +77,7 @@ class Rollout:
         return [str(name) for name in dict.fromkeys(named) if name and name != self.id]
 
     def model_at(self, at: int, turn_id: object = None) -> str | None:
-        """Return the model of a turn, or the one that was in use at a record.
+        """Return the model of a turn, or the model in use at a record.
 
         The turn_context of a turn that compacts stands behind the records of its response (0.169.0).
         """
@@ -87,7 +87,7 @@ class Rollout:
         return earlier[-1] if earlier else None
 
     def first_own_turn(self, turns: Iterable[object]) -> int:
-        """Return where the first turn stands that another file does not have."""
+        """Return the place of the first turn that another file does not have."""
         own = [at for at, payload in self.contexts if payload.get("turn_id") not in (None, *turns)]
         return own[0] if own else len(self.records)
 
@@ -131,7 +131,7 @@ def recorded(rollouts: list[Rollout]) -> list[Response]:
 
 
 def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
-    """Return the responses of a file that only a token_count has.
+    """Return the responses of a file with only a token_count.
 
     Such a response changes the running total. Its last usage has components, was not copied from another file, and is
     not in a token_usage_record in front of it. The record's usage is the last usage, or it is
@@ -166,12 +166,12 @@ def counted(rollout: Rollout, rollouts: list[Rollout]) -> list[Response]:
 
 
 def growth(before: tuple[int, ...] | None, total: tuple[int, ...]) -> tuple[int, ...]:
-    """Return what was added to a running total."""
+    """Return the growth of a running total."""
     return tuple(new - old for new, old in zip(total, before or (0,) * len(total), strict=True))
 
 
 def inherited_total(rollout: Rollout, rollouts: list[Rollout]) -> tuple[int, ...] | None:
-    """Return the running total that the file's first line goes on from, None if it is zero or not known."""
+    """Return the running total before the file's first line, None if it is zero or not known."""
     base = part(rollout.meta, "history_base")
     for other in rollouts:
         if base and other.file_id == base.get("thread_id"):
@@ -182,7 +182,7 @@ def inherited_total(rollout: Rollout, rollouts: list[Rollout]) -> tuple[int, ...
 
 
 def sources(rollout: Rollout, rollouts: list[Rollout]) -> list[Rollout]:
-    """Return the files that may hold the originals of what this file copied.
+    """Return the files that may have the originals of this file's copied lines.
 
     They are those of the threads that it names, and earlier files of its own thread. If the nearest of those threads
     has no file, an earlier file that copied from the same thread stands for it.

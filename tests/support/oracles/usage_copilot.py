@@ -1,4 +1,4 @@
-"""A second counter of Copilot CLI's token usage, from what it writes itself.
+"""A second counter of Copilot CLI's token usage, from Copilot's own files.
 
 Real sessions of 1.0.34, 1.0.45, 1.0.61, 1.0.64 to 1.0.70, 1.0.78 and 1.0.102, resumed, killed and mixed, in front of a
 model whose bill was known; schemas/session-events.schema.json in the package; its changelog for 0.0.422.
@@ -26,7 +26,7 @@ FIELDS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 
 
 def copilot(files: list[Path]) -> list[Response]:
-    """Return the billed responses of Copilot's sessions. An event that stands in several files counts once."""
+    """Return the billed responses of Copilot's sessions. An event in several files counts once."""
     found: list[Response] = []
     seen: set[object] = set()
     sessions = [records_of(path) for path in files]
@@ -38,7 +38,7 @@ def copilot(files: list[Path]) -> list[Response]:
 
 
 def session(events: list[dict]) -> list[tuple[object, Response]]:
-    """Return the responses of a file, each with what it is known by."""
+    """Return the responses of a file, each with its key."""
     found: list[tuple[object, Response]] = []
     session_id = model = None
     last: dict[str, tuple[int, ...]] = {}  # the sums of the last shutdown

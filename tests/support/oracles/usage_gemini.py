@@ -1,4 +1,4 @@
-"""A second counter of Gemini CLI's token usage, from what it writes itself.
+"""A second counter of Gemini CLI's token usage, from Gemini's own files.
 
 The rules are those of packages/core/src/services/chatRecordingService.ts in @google/gemini-cli 0.61.0.
 

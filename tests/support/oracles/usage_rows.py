@@ -1,4 +1,4 @@
-"""What the counters of token usage share: the rows, and reading of records. No code of the package."""
+"""The common parts of the counters of token usage: rows, and reading of records. No code of the package."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ class Response(NamedTuple):
 
     session_id: of the session as a person knows it. A sub-agent of Codex since 0.144 has that of its root.
     timestamp: as the record has it.
-    input_tokens: those that no cache had and that were not written to one.
+    input_tokens: those neither read from nor written to a cache.
     """
 
     host: str
