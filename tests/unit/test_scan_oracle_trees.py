@@ -97,6 +97,18 @@ def test_a_record_of_another_host_has_claude_codes_type_where_it_is_translated(h
     assert [row["type"] for row in found][: len(TRANSLATED[host])] == TRANSLATED[host]
 
 
+@pytest.mark.parametrize(
+    "member", [b'"content":"a \xff b"', b'"content":"x","timestamp":"2026\xff"', b'"content":"x","model":"\xff"']
+)
+def test_a_damaged_message_that_gemini_states_again_is_a_record(member):
+    head = b'{"sessionId":"g","projectHash":"76f3","kind":"main"}\n'
+    line = b'{"$set":{"messages":[{"id":"m1","type":"gemini",%s}]}}\n' % member
+    written = [("gemini/session.jsonl", head + line)]
+    found = scan_rows("records", written, Question())
+    assert [row["type"] for row in found] == [None, None, "assistant"]
+    assert found == rows("records", written, Question())
+
+
 def test_a_compaction_is_a_system_record_whatever_the_host():
     for host, compacted in (("codex", {"type": "compacted"}), ("copilot", {"type": "session.compaction_complete"})):
         _, row = scanned("records", RECORDS[host][0], compacted)

@@ -131,14 +131,14 @@ def read_queue_step(record: Record, whole: dict[str, Any]) -> tuple[str | None, 
 
 
 def read_restated(line: bytes, head: Head, known: set[str]) -> list[Record]:
-    """Return the new and the changed messages in a `$set` record of Gemini.
+    """Return the new and the changed messages in a `$set` record of Gemini. Invalid UTF-8 in them becomes U+FFFD.
 
     known: the records and messages of the lines before, as JSON texts. Those of this line are added.
     """
     source = object_in(line)[0]
     if head.host != "gemini" or source is None:
         return []
-    whole = json.loads(source, parse_int=whole_number)
+    whole = json.loads(source.replace(INVALID, "\ufffd"), parse_int=whole_number)
     known.add(json.dumps(whole, sort_keys=True))
     new = {json.dumps(one, sort_keys=True): one for one in restated_messages(whole)}
     found = [read_record(json.dumps(one).encode(), head)[0] for text, one in new.items() if text not in known]
