@@ -46,7 +46,7 @@ def short_path():
 
 @pytest.fixture
 def home():
-    """Yield a home whose path is short."""
+    """Yield a home with a short path."""
     with short_folder() as folder:
         yield Path(folder)
 
@@ -83,7 +83,7 @@ def daemon(tmp_path_factory):
 
 @pytest.fixture
 def own(tmp_path):
-    """Yield a daemon for one test, which is not started."""
+    """Yield a daemon for one test; it is not started."""
     with daemon_in(tmp_path) as one:
         yield one
 
@@ -93,7 +93,7 @@ def own(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Return a folder with two sessions, of which one has a sub-agent."""
+    """Return a folder with two sessions; one has a sub-agent."""
     found = tmp_path / "transcripts"
     found.mkdir()
     write_sample(found)
@@ -137,7 +137,7 @@ def many(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory):
-    """Return a folder with all programs but valgrind, which takes a second for each hook."""
+    """Return a folder with all programs but valgrind. It takes a second for each hook."""
     folder = tmp_path_factory.mktemp("programs")
     for place in ENVIRONMENT["PATH"].split(os.pathsep):
         for path in Path(place).glob("*"):
@@ -182,7 +182,7 @@ def own_daemon(tmp_path, monkeypatch):
 
 @pytest.fixture
 def user_settings(project) -> Path:
-    """Return the path of the user's settings file, which does not exist."""
+    """Return the path of the user's settings file; it does not exist."""
     return project.home / ".claude" / "settings.json"
 
 

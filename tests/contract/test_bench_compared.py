@@ -27,7 +27,7 @@ def test_another_installation_is_measured_case_by_case(figures):
 
 @pytest.fixture
 def old_environment(tmp_path):
-    """Make an environment whose tailhook has no pool and one form of the hook; return its folder."""
+    """Make an environment with a tailhook without a pool and with one form of the hook; return its folder."""
     python = tmp_path / "old" / "bin" / "python"
     python.parent.mkdir(parents=True)
     argv = json.dumps([real_interpreter(), "-I", "-S", HOOK_ENTRY, "idle"])

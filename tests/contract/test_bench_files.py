@@ -1,4 +1,4 @@
-"""What `tailhook bench -o` and `--save` write to."""
+"""The files of `tailhook bench -o` and `--save`."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`tailhook board` on a running daemon: every key, as a person would press it."""
+"""`tailhook board` on a running daemon: every key, pressed like by a person."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""The board's screens look like the saved pictures, which a person has checked.
+"""The board's screens look like the saved pictures. A person has checked these.
 
 After a change of the screens: `pytest tests/contract/test_board_pictures.py --snapshot-update`, and look at them again.
 """

@@ -149,7 +149,7 @@ def test_a_desktop_notification_uses_the_desktops_program(own_daemon, tmp_path, 
 
 
 def refused(own_daemon, *flags, **environment):
-    """Return what the command prints in a terminal when it does not show a board."""
+    """Return the command's output in a terminal without a board."""
     board = Terminal([*BOARD, *flags], {**own_daemon.env, "TERM": "xterm", **environment}, own_daemon.home)
     assert board.wait() == 1
     return board.seen

@@ -21,7 +21,7 @@ HOOKS = 64
 
 
 def start_hook(project, session_id="mine", cwd=None):
-    """Start a hook whose payload is there from the beginning, however long its siblings take to start."""
+    """Start a hook. Its payload is there from the beginning, however long its siblings take to start."""
     payload = project.home / f"{session_id}{str(cwd or '').replace('/', '-')}.json"
     if not payload.exists():
         fields = {"session_id": session_id, "last_assistant_message": "Hm.", "cwd": str(cwd or project.folder)}
@@ -43,13 +43,13 @@ def is_warm(project):
 
 
 def warm_hooks(project):
-    """Return what workers have recorded of the last hooks; the folder of the records is the client's."""
+    """Return the workers' records of the last hooks; the folder of the records is the client's."""
     records = read_times(client_folder_of(project.argv[0])).get("Stop", [])
     return {record for record in records if record[2] == WARM}
 
 
 def stop_all_at_once(project, exit_code=2):
-    """Run 64 hooks side by side; returns the answers of those that block, with that exit code.
+    """Run 64 hooks side by side; return the answers of the blocking ones, with that exit code.
 
     In the warm form workers answer some of them; the others are cold, as no worker is free in time.
     """
@@ -164,7 +164,7 @@ def test_a_lock_that_another_keeps_lets_the_agent_go_with_a_warning(project, mac
 
 @pytest.fixture
 def memorable(project):
-    """Return a project whose hook asks the memory machine, in a session with something to save."""
+    """Return a project with a hook for the memory machine, in a session with something to save."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(assistant("We chose A because of B.\nWe picked C over D."))
     return project

@@ -55,7 +55,7 @@ def stranger():
 
 
 LEFT = ["{pid} 1 no-port /", "{pid} no-port", "999999 5 no-port /", "-1 5 no-port /", "words", "", "\xff"]
-STARTS_NOTHING_S = 3  # for a daemon to do what it must not do
+STARTS_NOTHING_S = 3  # for a daemon that does something forbidden
 
 
 def test_the_process_in_a_lock_is_not_ended_if_it_is_a_stranger(tmp_path, stranger):

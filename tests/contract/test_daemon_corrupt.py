@@ -29,7 +29,7 @@ def serve_and_stop(own, *flags):
 
 
 def stderr_of(own):
-    """End the daemon; return what it wrote on stderr."""
+    """End the daemon; return its stderr."""
     own.process.send_signal(signal.SIGTERM)
     said = own.process.communicate(timeout=HANGS_S)[1]
     assert own.process.returncode == 0
@@ -62,7 +62,7 @@ def test_what_is_not_a_database_is_set_aside_and_a_new_one_begins_with_the_spool
     own.post("stop", "after")
     found = files(own)
     assert [found[f"plates.db.corrupt-TIME{end}"] for end in ("", "-wal")] == contents
-    assert "plates.db.corrupt-TIME-shm" in found  # only an index of the log, which SQLite makes again at every look
+    assert "plates.db.corrupt-TIME-shm" in found  # only an index of the log; SQLite makes it again at every look
     assert found["plates.db"].startswith(b"SQLite format 3\0")
     said = stderr_of(own)
     (aside,) = (path for path in own.state.glob("plates.db.corrupt-*") if not path.name.endswith(("-wal", "-shm")))
@@ -77,7 +77,7 @@ def test_what_is_not_a_database_is_set_aside_and_a_new_one_begins_with_the_spool
 
 
 def damage(path):
-    """Overwrite all pages of a database but the first two, as a failing disk might."""
+    """Overwrite all pages of a database but the first two, like a failing disk."""
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
@@ -155,7 +155,7 @@ def test_a_log_that_makes_the_database_whole_is_used(own):
     own.start().post("stop", "before")
     path = own.state / "plates.db"
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 1")  # is in the first page, which is in the log from then on
+        connection.execute("PRAGMA user_version = 1")  # is in the first page, and that is in the log from then on
     own.process.kill()
     own.process.communicate()
     own.process = None

@@ -51,7 +51,7 @@ class TestKilledUnderLoad:
 
 
 class TestDiskFull:
-    """The state folder is a disk of 1 MB in a mount namespace of the daemon, which is reached through /proc."""
+    """The state folder is a disk of 1 MB in a mount namespace of the daemon. The test reaches it through /proc."""
 
     @pytest.fixture
     def small_disk(self, own, tmp_path):
@@ -91,7 +91,7 @@ class TestDiskFull:
         wait_until(lambda: all_taken(small_disk))
         fill(small_disk.disk / "filler")
         written = [name for name in (f"s{number}" for number in range(16)) if report(name)]
-        assert 0 < len(written) < 16  # what is left of the spool's last page
+        assert 0 < len(written) < 16  # the rest of the spool's last page
         assert not all_taken(small_disk)
         assert set(small_disk.plates()) == {"before"}
         (small_disk.disk / "filler").unlink()

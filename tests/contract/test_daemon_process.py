@@ -1,4 +1,4 @@
-"""The daemon as a process: why it does not start, and what ends it."""
+"""The daemon as a process: the reasons not to start, and its end."""
 
 import json
 import os

@@ -19,7 +19,7 @@ def over_tcp(daemon, path="/plates", **headers):
     return request("GET", f"{daemon.base}{path}", headers=headers)
 
 
-# Prints which of the files it may read or write, or, a socket, connect to: that asks for writing.
+# Prints each path that it may read or write. To connect to a socket takes the right to write.
 MAY_USE = ["sh", "-c", 'for path; do if test -r "$path" || test -w "$path"; then echo "$path"; fi; done', "sh"]
 OTHER_USER = {"user": "nobody", "group": "nogroup", "extra_groups": ()}
 
@@ -101,7 +101,7 @@ class TestAllAddresses:
 
 
 def sign_in(daemon, code=None, **options):
-    """Exchange the code of the daemon's link, or another one, as the web board does."""
+    """Exchange the code of the daemon's link, or another one, like the web board."""
     code = daemon.link.partition("once=")[2] if code is None else code
     return request("POST", f"{daemon.base}/sign-in", headers={"authorization": f"Bearer {code}"}, **options)
 
@@ -220,7 +220,7 @@ class TestPathTraversalInIds:
 
 
 def raw(daemon, method, path):
-    """Return the answer to a request whose path the client does not normalise."""
+    """Return the answer to a request. The client does not normalise its path."""
     with socket.socket(socket.AF_UNIX) as one:
         one.connect(str(daemon.runtime / "http"))
         one.sendall(f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
@@ -231,7 +231,7 @@ def raw(daemon, method, path):
 class TestSymbolicLinksInPlaceOfState:
     @pytest.fixture
     def theirs(self, tmp_path):
-        """Return a file outside the daemon's folders, which the daemon must not change."""
+        """Return a file outside the daemon's folders. The daemon must not change it."""
         path = tmp_path / "theirs"
         path.write_text("known\n")
         path.chmod(0o600)

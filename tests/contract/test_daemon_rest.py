@@ -1,4 +1,4 @@
-"""What a daemon costs while nothing happens."""
+"""The cost of a daemon while nothing happens."""
 
 import os
 import sqlite3
@@ -38,7 +38,7 @@ def count_wake_ups(pid):
 
 
 def memory_of(pid):
-    """Return the memory of a process in KiB; of what it shares with others, its part."""
+    """Return the memory of a process in KiB, with its part of shared memory."""
     words = Path(f"/proc/{pid}/smaps_rollup").read_text().split("\nPss:")[1]
     return int(words.split()[0])
 

@@ -1,4 +1,4 @@
-"""The routes of the daemon: what each answers, and whose session an event is."""
+"""The routes of the daemon: their answers, and the owner of an event's session."""
 
 import json
 import os

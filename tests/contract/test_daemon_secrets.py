@@ -34,7 +34,7 @@ def secret_file(own):
 
 
 def usage_error(own, *flags):
-    """Return what a daemon prints that is not started, as its arguments are wrong."""
+    """Return the output of a daemon with wrong arguments. It does not start."""
     done = tailhook("plates", "serve", *flags, env=own.env, cwd=own.home)
     assert (done.returncode, done.stdout) == (2, "")
     return done.stderr

@@ -1,4 +1,4 @@
-"""The daemon's sockets and their folder, which may be deleted at logout and made again at login."""
+"""The daemon's sockets and their folder. It may be deleted at logout and made again at login."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What hooks append to the spool reaches the daemon, whether it runs or not."""
+"""The events in the spool reach the daemon, whether it runs or not."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""When hooks start the daemon, with which program, and what is reported if it does not start."""
+"""When hooks start the daemon, with which program, and the report if it does not start."""
 
 import fcntl
 import json
@@ -23,13 +23,13 @@ NEEDED = "the daemon needs more packages. Install them with:  pip install 'tailh
 
 @pytest.fixture
 def tmp_path(short_path):
-    """Return the folder of the user's home, in which the sockets are."""
+    """Return the folder of the user's home; the sockets are in it."""
     return short_path
 
 
 @pytest.fixture
 def plates(project):
-    """Return a project whose hook reports events and may start the daemon. No daemon is running."""
+    """Return a project with a hook that reports events and may start the daemon. No daemon is running."""
     project.argv = [*project.argv[:-1], "plates"]
     del project.env["TAILHOOK_NO_AUTOSTART"]
     project.state = project.home / ".local" / "state" / "tailhook"
@@ -37,7 +37,7 @@ def plates(project):
 
 
 def send(project):
-    """Report an event; return what the hook printed on stderr."""
+    """Report an event; return the hook's stderr."""
     payload = project.payload(hook_event_name="UserPromptSubmit")
     stop = project.hook(json.dumps(payload).encode(), read=False)
     assert (stop.exit_code, stop.stdout) == (0, "")
@@ -156,7 +156,7 @@ def test_a_projects_configuration_may_not_forbid_the_start(plates, starts):
 
 @pytest.fixture
 def installed(plates):
-    """Return a project whose hook runs from one folder with all packages, as `pip install 'tailhook[serve]'` makes it.
+    """Return a project with a hook from one folder with all packages, as by `pip install 'tailhook[serve]'`.
 
     Nothing else of tailhook was ever run there: no command left anything for the hooks.
     """
@@ -214,7 +214,7 @@ def test_the_modules_of_the_current_folder_do_not_count(installed, daemon):
 
 
 def argv_left(project, *words, **env):
-    """Run `tailhook hook-command`; returns what it printed, and whether it left what starts the daemon."""
+    """Run `tailhook hook-command`; return its output, and whether it wrote the file that starts the daemon."""
     done = tailhook("hook-command", "--cold", *words, env={**project.env, **env}, cwd=project.folder)
     assert done.returncode == 0
     assert isinstance(json.loads(done.stdout), list)
@@ -309,7 +309,7 @@ def test_what_a_failing_program_writes_reaches_the_terminal_as_plain_text(plates
 
 
 def findings(project):
-    """Return what the doctor finds about plates, with the project's hook installed."""
+    """Return the doctor's findings about plates, with the project's hook installed."""
     settings = project.home / ".claude" / "settings.json"
     settings.parent.mkdir(exist_ok=True)
     settings.write_text(project.tailhook("install", "--print", "--with", "plates").stdout)
@@ -336,7 +336,7 @@ def test_the_doctor_knows_that_a_hook_can_start_the_daemon_without_an_argv(plate
 
 
 def test_a_second_daemon_that_a_hook_started_leaves_without_a_complaint(plates, daemon):
-    """It did not find the other one, which was moving its sockets or was still starting."""
+    """It did not find the other one: that was moving its sockets or still starting."""
     daemon.start()
     argv = (plates.state / "daemon-argv").read_text().split("\0")
     done = subprocess.run(

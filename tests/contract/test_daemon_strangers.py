@@ -1,4 +1,4 @@
-"""Connections of other users, which have no token: they do not hinder others, and end soon."""
+"""Connections of other users have no token. They do not hinder others, and end soon."""
 
 import contextlib
 import json
@@ -68,7 +68,7 @@ def held(daemon, number, kind, seconds=60):
 
 @contextmanager
 def followed(daemon):
-    """Let a signed-in browser follow the stream; yield the list of what it receives."""
+    """Let a signed-in browser follow the stream; yield the list of received events."""
     found = []
     client = httpx.Client(timeout=HANGS_S, verify=False, headers={"authorization": f"Bearer {daemon.secret}"})
 
@@ -92,7 +92,7 @@ def followed(daemon):
 
 
 def post_by_hook(project, daemon, session):
-    """Report an event through the spool, as a hook does."""
+    """Report an event through the spool, like a hook."""
     project.argv = [*project.argv[:-1], "plates"]
     project.env = {**daemon.env, "TAILHOOK_NO_AUTOSTART": "1"}
     stop = project.hook(json.dumps(project.payload(session_id=session)).encode(), read=False)

@@ -1,4 +1,4 @@
-"""Several daemons on one PostgreSQL: each takes its own spool, and every board shows what any of them took."""
+"""Several daemons on one PostgreSQL: each takes its own spool, and every board shows the events of all."""
 
 import os
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""`tailhook doctor`: what it finds, and that looking changes nothing."""
+"""`tailhook doctor`: its findings. It changes nothing."""
 
 import json
 import os
@@ -273,7 +273,7 @@ def test_a_pool_for_callers_of_another_kind_is_named():
         runs = []
 
         def has_three_runs():
-            """Time the hooks; a run in which no worker was free, as on a busy machine, does not count."""
+            """Time the hooks. A run without a free worker does not count: the machine was busy."""
             ratios = [one["figures"].get("warm_ratio") for one in doctor_facts(home, "hook")]
             runs.extend([] if None in ratios else [ratios])
             return len(runs) == 3

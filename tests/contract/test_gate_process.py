@@ -1,4 +1,4 @@
-"""The gate machine as a whole process: what it reads from a transcript, and that it blocks once for each edit."""
+"""The gate machine as a whole process: it reads edits and runs from a transcript, and blocks once for each edit."""
 
 import json
 import os
@@ -15,7 +15,7 @@ uses = iter(range(10**6))
 
 @pytest.fixture
 def gate(project):
-    """Return a project with a rule, whose hook asks the gate."""
+    """Return a project with a rule and a hook for the gate."""
     project.argv = [*project.argv[:-1], "gate"]
     configure(project, RULES)
     return project
@@ -300,7 +300,7 @@ def test_a_state_of_an_older_version_is_read(gate):
 
 
 def notify(project, status, summary):
-    """Write the notification that the command which was used last has ended."""
+    """Write the notification that the last command has ended."""
     records = [json.loads(line) for line in project.transcript.read_text().splitlines()]
     use_id = next(r["message"]["id"] for r in reversed(records) if r["type"] == "assistant")
     text = (
@@ -412,7 +412,7 @@ def test_what_a_sub_agent_does_counts_if_it_is_in_the_transcript(gate):
 
 @pytest.fixture
 def in_folders(gate):
-    """The gate with a rule whose pattern has a folder."""
+    """The gate with a rule for a pattern with a folder."""
     configure(gate, [{"edited": ["src/**"], "ran": "pytest"}])
     return gate
 

@@ -1,4 +1,4 @@
-"""What a hook costs grows no faster than its input: four times as much of it costs at most four times as much.
+"""The cost of a hook grows no faster than its input: four times the input costs at most four times as much.
 
 Instructions are counted, so a busy computer changes nothing. `make instructions` runs this: valgrind takes ten seconds.
 """
@@ -12,13 +12,13 @@ from tailhook.bench.cases import WORKING, BenchProject, Case, idle_loop, ralph_l
 from tailhook.bench.instructions import instruction_counter
 from tailhook.pool.reference_programs import bare_argv
 
-AT_MOST = 4.6  # what grows by doubling, and the logarithm in a search, make it more than 4
-LEAST = 0.85  # of the instructions of bare Python: what a hook takes that has nothing to do
+AT_MOST = 4.6  # buffers that double, and the logarithm of a search, make it more than 4
+LEAST = 0.85  # of the instructions of bare Python, for a hook with nothing to do
 COUNT = instruction_counter(slow=True) if IS_LONG else None
 
 
 def groups_done(folder, number):
-    """Write a state in which all groups become complete at once."""
+    """Write a state with groups that all become complete at once."""
     path = triage_pipeline(folder)
     group = {
         "sub_phase": "task-writing",
@@ -33,7 +33,7 @@ def groups_done(folder, number):
 
 
 def entries_reviewed(folder, number):
-    """Write a state in which each entry is a false positive, and the groups are made."""
+    """Write a state with only false positives among the entries, and with the groups made."""
     path = triage_pipeline(folder)
     entries = [
         {
@@ -50,7 +50,7 @@ def entries_reviewed(folder, number):
 
 
 def keys_of_front_matter(folder, number):
-    """Write a loop whose front matter has many keys."""
+    """Write a loop with many keys in its front matter."""
     path = ralph_loop(folder)
     path.write_text(path.read_text().replace("---\n", "---\n" + "".join(f"k{n}: v\n" for n in range(number)), 1))
     return path
@@ -64,7 +64,7 @@ def configuration(folder, number):
 
 
 def body_of_a_state(folder, number):
-    """Write a loop whose state has many members of other programs."""
+    """Write a loop with many members of other programs in its state."""
     path = idle_loop(60)(folder)
     path.write_text(
         path.read_text().replace(r"\"mode\"", "".join(rf"\"k{n}\":[]," for n in range(number)) + r"\"mode\"")

@@ -1,4 +1,4 @@
-"""What a hook keeps in memory: little more than the interpreter, and twice the longest line it reads."""
+"""The memory of a hook: little more than the interpreter, and twice the longest line that it reads."""
 
 import json
 import subprocess

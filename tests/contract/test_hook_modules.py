@@ -1,4 +1,4 @@
-"""What a hook's process loads: its machine's few modules, found without a search, and no other."""
+"""A hook's process loads its machine's few modules, found without a search, and no other."""
 
 import json
 import re

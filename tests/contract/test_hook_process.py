@@ -1,4 +1,4 @@
-"""The hook process itself: what comes in, and what goes out."""
+"""The hook process itself: its input and its output."""
 
 import contextlib
 import json
@@ -335,7 +335,7 @@ def test_a_file_without_an_end_in_a_project_is_not_read(project, machine, path, 
     file = project.folder / path
     file.parent.mkdir(parents=True)
     file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 9\n---\n")
-    os.truncate(file, 8 << 30)  # bytes, of which the disk has a few
+    os.truncate(file, 8 << 30)  # bytes; the disk has a few of them
     project.argv = ["sh", "-c", 'ulimit -v 1000000; exec "$@"', "sh", *project.argv]  # KB
     project.write(assistant(MEMORABLE))
     stop = project.stop(MEMORABLE)

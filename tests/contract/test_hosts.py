@@ -265,7 +265,7 @@ def test_claude_code_is_the_host_unless_another_is_named(project):
 
 
 def write_decisions(project, name):
-    """Write a transcript in which the agent took two decisions, two messages ago, and then used a tool."""
+    """Write a transcript: the agent took two decisions, two messages ago, and then used a tool."""
     decided, later = [{"type": "text", "text": MEMORABLE}], [{"type": "text", "text": "Nothing else."}]
     if name == "codex":
         item = {"type": "message", "role": "assistant"}

@@ -1,4 +1,4 @@
-"""`tailhook install` and `tailhook uninstall`, as processes: what they write, that they undo it, and what they ask."""
+"""`tailhook install` and `tailhook uninstall`, as processes: the files that they write, the way back, the questions."""
 
 import json
 import os
@@ -303,7 +303,7 @@ def test_a_person_is_asked(project, user_settings, answer, written_to):
 
 @pytest.fixture
 def runtime(project):
-    """Make the folder of the sockets one with a short path, without which there is no client."""
+    """Give the folder of the sockets a short path: without one there is no client."""
     with host.short_folder() as folder:
         project.env["XDG_RUNTIME_DIR"] = folder
         yield Path(folder)

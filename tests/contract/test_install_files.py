@@ -155,7 +155,7 @@ def test_settings_that_are_not_an_ordinary_file_are_named_and_left_alone(project
 
 @pytest.mark.parametrize("command", ["install", "uninstall"])
 def test_a_failed_write_names_the_file(project, user_settings, write_settings, command):
-    """A limit of 0 bytes stands in for a full disk: both make `write` fail, which knows no path."""
+    """A limit of 0 bytes stands in for a full disk: both make `write` fail, and `write` knows no path."""
     write_settings(THEIRS)
     if command == "uninstall":
         assert install(project).returncode == 0

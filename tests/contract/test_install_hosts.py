@@ -66,7 +66,7 @@ def run_command(project, command, payload) -> Stop:
 
 
 def findings(project, check):
-    """Return what the doctor finds of one check, and its exit code."""
+    """Return the doctor's findings of one check, and its exit code."""
     done = project.tailhook("doctor", "--json")
     found = json.loads(done.stdout)["findings"]
     return [finding for finding in found if finding["check"] == check], done.returncode

@@ -1,4 +1,4 @@
-"""Installing the plates machine, and what the doctor reports about its daemon."""
+"""Installing the plates machine, and the doctor's report about its daemon."""
 
 import json
 import os
@@ -33,13 +33,13 @@ EVERY_EVENT = {
 
 @pytest.fixture
 def tmp_path(short_path):
-    """Return the folder of the user's home, in which the sockets are."""
+    """Return the folder of the user's home; the sockets are in it."""
     return short_path
 
 
 @pytest.fixture
 def installed(project):
-    """Return a project whose user has installed plates beside the other machines."""
+    """Return a project of a user with plates installed beside the other machines."""
     project.settings = project.home / ".claude" / "settings.json"
     project.settings.parent.mkdir()
     project.before = '{\n  "model": "opus"\n}\n'
@@ -51,7 +51,7 @@ def installed(project):
 
 
 def findings(project: Project, check: str) -> list[dict]:
-    """Return what the doctor finds in one check, without a limit of the board's delay."""
+    """Return the doctor's findings of one check, without a limit of the board's delay."""
     slow = {"tailhook.doctor.daemon.SLOW_LAG_MS": 1e15}  # the events of these tests are as old as 1970
     rounds = {"tailhook.doctor.checks.ROUNDS": int(check == "hook")}  # each of thirteen hooks would be timed
     done = tailhook("doctor", "--json", env=project.env, cwd=project.folder, **slow, **rounds)
@@ -183,7 +183,7 @@ def served(installed):
 
 
 def bad(project: Project) -> list[tuple[str, str]]:
-    """Return what the doctor finds wrong with plates."""
+    """Return the doctor's problems with plates."""
     return [(finding["status"], finding["what"]) for finding in findings(project, "plates")[1:]]
 
 

@@ -1,4 +1,4 @@
-"""`tailhook loop`: what a person and an agent do with it, and that the hook agrees."""
+"""`tailhook loop`, used by a person and an agent; the hook agrees with it."""
 
 import json
 import os
@@ -648,7 +648,7 @@ def test_a_loop_that_no_session_had_ended_without_a_session(project, group):
 
 @pytest.fixture
 def places(project, tmp_path):
-    """Return folders around and beside a project with a loop in which its agent may stand."""
+    """Return folders around and beside a project with a loop; its agent may be in any of them."""
     main, tree, module = project.folder, tmp_path / "tree", project.folder / "module"
     (main / ".git").rmdir()
     git(main, "init")

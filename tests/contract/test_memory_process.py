@@ -25,7 +25,7 @@ def queued(text, **fields):
 
 @pytest.fixture
 def memory(project):
-    """Return a project whose hook asks the memory machine, with a decision in the transcript."""
+    """Return a project with a hook for the memory machine, and a decision in the transcript."""
     project.argv = [*project.argv[:-1], "memory"]
     project.write(user("Go on."), assistant(MEMORABLE, id="m1"))
     return project
@@ -364,7 +364,7 @@ def mark_of(project, session="mine"):
 
 
 def put_flag(text, age=0.0):
-    """Return what leaves a project's flag with this text and age in seconds."""
+    """Return a function that leaves a project's flag with this text and age in seconds."""
 
     def put(project):
         flag(project).parent.mkdir(exist_ok=True)
@@ -451,7 +451,7 @@ def test_the_flag_that_names_the_session_is_enough_to_make_what_was_said_old(mem
 @pytest.mark.parametrize("active", [False, None], ids=["stop_hook_active false", "without"])
 @pytest.mark.parametrize("prompt", [user("No, take D."), queued("No, take D.")], ids=["typed", "queued"])
 def test_what_is_decided_after_a_person_interrupted_a_report_is_not_lost(memory, active, prompt):
-    """The flag lets the stop of the next turn go, as it is less than 300 s old; the turn after it reports."""
+    """The flag lets the next turn stop, because it is less than 300 s old; the turn after that reports."""
     assert reported(memory.stop("ok"))
     memory.write(user("[Request interrupted by user]"), prompt, assistant("decided, because\n\n\nchose over", id="m3"))
     assert memory.stop("ok", stop_hook_active=active).allowed

@@ -1,4 +1,4 @@
-"""The plates machine's hook as a process: what it reports for each event, and that it never waits."""
+"""The plates machine's hook as a process: its report of each event. It never waits."""
 
 import json
 import os
@@ -24,7 +24,7 @@ DONE = "<loop-done>COMPLETE</loop-done>"
 
 @pytest.fixture
 def plates(project):
-    """Return a project whose hook reports events; no daemon is started unless a test needs one."""
+    """Return a project with a hook that reports events; a daemon is only started if a test needs one."""
     project.argv = [*project.argv[:-1], "plates"]
     return project
 
@@ -340,7 +340,7 @@ def test_of_a_git_file_without_an_end_only_its_beginning_is_read(plates, tmp_pat
         head.parent.write_text(f"gitdir: {tmp_path}\n")
         head = tmp_path / "HEAD"
     head.write_text("ref: refs/heads/" + "b" * 300)
-    os.truncate(head, 8 << 30)  # bytes, of which the disk has a few
+    os.truncate(head, 8 << 30)  # bytes; the disk has a few of them
     assert send(plates)["git_branch"] == "b" * 200
 
 

@@ -47,7 +47,7 @@ def command(scripts):
 
 @pytest.fixture
 def launch(project, scripts, tmp_path):
-    """Run the launcher on a stop, as the host does."""
+    """Run the launcher on a stop, like the host."""
     project.env |= {"PATH": f"{scripts}:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(tmp_path / "data" / "tailhook")}
 
     def run(said: str = "Hm.", **env: str) -> Stop:

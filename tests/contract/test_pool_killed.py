@@ -87,7 +87,7 @@ def test_a_pool_that_leaves_waits_for_a_busy_worker_and_not_for_long_if_a_signal
         if reason == "a signal":
             wait_until(lambda: not is_alive(worker))
         else:
-            time.sleep(0.5)  # in which it might be killed wrongly
+            time.sleep(0.5)  # time for a wrong kill
         _, stderr = hook.communicate(input='"hook_event_name": "Stop"}', timeout=STARTS)
         assert (hook.returncode, "was killed" in stderr) == (0, reason == "a signal")
         wait_until(lambda: not is_alive(pool.pid))

@@ -1,4 +1,4 @@
-"""A pool that comes and goes: which hooks start it, what ends it, and what is reported if it does not start."""
+"""A pool comes and goes: the hooks that start it, its end, and the report if it does not start."""
 
 import contextlib
 import fcntl

@@ -137,7 +137,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can become a
 
 @contextlib.contextmanager
 def listener_of(uid, path):
-    """Yield a process of a user that does on the pool's socket what a worker does, up to the request."""
+    """Yield a user's process that acts like a worker on the pool's socket, up to the request."""
     words = [sys.executable, "-I", "-c", LISTENER, str(path), str(uid), ready_message().hex()]
     with Started(words, stdout=subprocess.PIPE, text=True) as listener:
         try:

@@ -1,4 +1,4 @@
-"""`tailhook ralph`: what a person and an agent do with it, and that the hook agrees."""
+"""`tailhook ralph`, used by a person and an agent; the hook agrees with it."""
 
 import json
 from functools import partial

@@ -1,4 +1,4 @@
-"""What users of ralph loops complain of, each a test through the whole process.  (docs/machines/ralph.md)"""
+"""Complaints of users of ralph loops, each a test through the whole process.  (docs/machines/ralph.md)"""
 
 import json
 import subprocess

@@ -21,7 +21,7 @@ TORN = json.dumps(message(KEPT, id="torn"))[:-9]
 
 
 class Branch(NamedTuple):
-    """A branch of a diagram: what a stop finds, and what follows from it.
+    """A branch of a diagram: the state at a stop, and its result.
 
     words: a part of the message.
     file: the state file before, None if it is missing.
@@ -56,12 +56,12 @@ class Branch(NamedTuple):
 
 
 def ends(words, file=PAGE, **found):
-    """Return a branch in which the file is removed and the agent may stop."""
+    """Return a branch: the file is removed and the agent may stop."""
     return Branch(words, file, **found)
 
 
 def goes_on(words, file=PAGE, after=None, **found):
-    """Return a branch in which the count is increased and the prompt is fed back."""
+    """Return a branch: the count is increased and the prompt is fed back."""
     return Branch(words, file, after or file.replace("iteration: 1", "iteration: 2", 1), **found)
 
 
@@ -195,7 +195,7 @@ def test_each_branch_leads_to_the_end_in_its_diagram(project, branch):
 
 @contextmanager
 def fixed(folder):
-    """Make a folder in which nothing can be removed or replaced until the end of the block."""
+    """Make a folder; until the end of the block, no file in it can be removed or replaced."""
     if os.geteuid() != 0:
         folder.chmod(0o500)
     elif os.system(f"chattr +a '{folder}' 2>/dev/null"):

@@ -14,7 +14,7 @@ from tailhook.pool import reference_programs
 
 @pytest.fixture
 def elsewhere(tmp_path, monkeypatch):
-    """Return an empty folder, the only one in which programs are looked for."""
+    """Return an empty folder, the only one that is searched for programs."""
     monkeypatch.setattr(reference_programs, "USUAL_FOLDERS", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
     return tmp_path

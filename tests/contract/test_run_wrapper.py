@@ -242,9 +242,9 @@ def test_a_command_that_is_stopped_from_the_terminal_goes_on_with_it(away):
     shell.until(".\r\n")
     pid = int(shell.seen.rpartition(" ")[2].strip(".\r\n"))
     os.write(shell.fd, b"\x1a")
-    wait_until(lambda: state_of(pid) == "T")  # until then, it may read what is meant for the shell
+    wait_until(lambda: state_of(pid) == "T")  # until then, it may read the shell's input
     type_at_prompt(shell, "Stopped", "fg")
-    wait_until(lambda: os.tcgetpgrp(shell.fd) != shell.pid)  # what is typed is the command's from now on
+    wait_until(lambda: os.tcgetpgrp(shell.fd) != shell.pid)  # from now on, keys go to the command
     os.write(shell.fd, b"\n")
     type_at_prompt(shell, "ended", "exit")
     assert shell.wait() == 0
@@ -275,7 +275,7 @@ def test_the_command_is_run_where_python_cannot_look_at_a_child_that_stopped(awa
 
 
 def state_of(pid):
-    """Return the state of a process, as Linux reports it."""
+    """Return the state of a process, from Linux."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
@@ -324,7 +324,7 @@ def test_its_own_death_is_reported(daemon, how):
         wait_until(lambda: plate_of(daemon))
         one.send_signal(how)
         wait_until(lambda: plate_of(daemon)["status"] == "closed")
-    assert one.returncode == -how or how == signal.SIGINT  # which Python turns into an exit
+    assert one.returncode == -how or how == signal.SIGINT  # Python turns it into an exit
 
 
 def test_a_terminal_that_is_closed_ends_the_session(daemon):

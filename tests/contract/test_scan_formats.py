@@ -1,4 +1,4 @@
-"""What `tailhook scan` prints or writes: limits, sorted rows, columns and every format."""
+"""The output of `tailhook scan`: limits, sorted rows, columns and every format."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""`tailhook scan --resume DIR` as a whole process: what a later run reads, and every way in which it can fail."""
+"""`tailhook scan --resume DIR` as a whole process: a later run reads only news; and every way to fail."""
 
 import gzip
 import json
@@ -43,7 +43,7 @@ def kept(folder):
 
 
 def scanned(sources, table="matches", **options):
-    """Return the rows of a scan from the beginning, as `kept` does."""
+    """Return the rows of a scan from the beginning, in the form of `kept`."""
     question = {"patterns": {"found": "it"}} if table == "matches" else {}
     rows = library.scan(sources, table, **question, **options).rows()
     return sorted(json.dumps(row._asdict(), default=str) for row in rows)

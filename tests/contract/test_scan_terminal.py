@@ -48,7 +48,7 @@ def test_a_terminal_without_colours_shows_none(tmp_path, folder, env):
     shown = in_terminal(tmp_path, "--pattern", "x=it", folder, **env)
     assert shown.wait() == 0
     assert "I run it first." in shown.seen
-    # A slow scan shows a bar and hides the cursor meanwhile, which is not a colour; a dumb terminal has neither.
+    # A slow scan shows a bar and hides the cursor meanwhile; neither is a colour. A dumb terminal has neither.
     assert not re.search(r"\x1b\[[\d;]*m" if "NO_COLOR" in env else r"\x1b\[", shown.seen)
 
 

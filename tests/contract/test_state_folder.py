@@ -12,7 +12,7 @@ ATTACKER = 65534
 
 @pytest.fixture
 def tmp_path(short_path):
-    """Return the folder of the user's home, in which the path of a socket would be."""
+    """Return the folder of the user's home; the path of a socket would be in it."""
     return short_path
 
 
@@ -65,7 +65,7 @@ UNSAFE = [
 def unsafe(request, project):
     """Return a project whose user's state folder is not safe, with what an attacker left in it.
 
-    `fault` is what is wrong. `ran` is there once the attacker's program has run.
+    `fault` is the reason. `ran` exists after the attacker's program has run.
     """
     spoil, project.fault = request.param
     project.state = project.home / ".local" / "state" / "tailhook"
@@ -92,7 +92,7 @@ def test_a_hook_does_not_run_what_another_user_left(unsafe):
     del unsafe.env["TAILHOOK_NO_AUTOSTART"]
     before = files_in(unsafe.state)
     stop = report_event(unsafe)
-    time.sleep(0.3)  # for what it would have started
+    time.sleep(0.3)  # for a program that it must not start
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert stop.stderr.startswith("tailhook: plates: /")
     assert unsafe.fault in stop.stderr

@@ -324,7 +324,7 @@ def test_rows_whose_windows_edge_falls_in_the_blank_space_between_them_keep_thei
 @pytest.mark.one_form
 @pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer reserves terabytes of addresses")
 def test_a_state_is_saved_in_little_memory(project):
-    """Within 32 MB of addresses, as a container or `ulimit -v` may leave."""
+    """Within 32 MB of addresses, like in a container or under `ulimit -v`."""
     path = project.triage(MOVING)
     limited = (
         "import os, resource, sys; resource.setrlimit(resource.RLIMIT_AS, (32 << 20, 32 << 20)); "

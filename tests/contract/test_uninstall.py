@@ -1,4 +1,4 @@
-"""`tailhook uninstall`: what it ends and removes besides the hooks, and what it leaves."""
+"""`tailhook uninstall`: it ends and removes more than the hooks, and leaves some files."""
 
 import json
 import os
@@ -44,11 +44,11 @@ class User:
         return done.stdout
 
     def client(self) -> Path:
-        """Return the path of this installation's client, which is written if it is missing."""
+        """Return the path of this installation's client; write it if it is missing."""
         return Path(json.loads(self.run("hook-command", "--warm"))[0])
 
     def left(self) -> list[str]:
-        """Return what is in the home besides the project and the folders for any program's state."""
+        """Return the files in the home, without the project and the folders for any program's state."""
         paths = (
             path.relative_to(self.home) for path in self.home.rglob("*") if self.project not in (path, *path.parents)
         )
@@ -57,7 +57,7 @@ class User:
 
 @pytest.fixture
 def user():
-    """Yield a user whose home has a short path. Pools are ended."""
+    """Yield a user with a short path of the home. Pools are ended."""
     with short_folder() as folder:
         one = User(folder)
         yield one

@@ -1,4 +1,4 @@
-"""`tailhook usage` as a whole process: totals by everything, prices, and what can fail."""
+"""`tailhook usage` as a whole process: totals by everything, prices, and failures."""
 
 import json
 import os
@@ -22,7 +22,7 @@ SONNET = {"input_cost_per_token": 3e-06, "output_cost_per_token": 15e-06, "cache
 
 @pytest.fixture
 def usage(tmp_path):
-    """Run `tailhook usage` on the folder `transcripts`, which gets the sample unless it exists."""
+    """Run `tailhook usage` on the folder `transcripts`; write the sample there if it is missing."""
 
     def run(*words, sources=("transcripts",), exit_code=0, **env):
         folder = tmp_path / "transcripts"

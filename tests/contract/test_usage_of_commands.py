@@ -1,4 +1,4 @@
-"""Every command prints its own usage, and what it needs that is not there."""
+"""Every command prints its own usage, and names the missing things that it needs."""
 
 import argparse
 import re
@@ -22,7 +22,7 @@ def leaves(top, words=()):
 
 
 ALL = list(leaves(parser()))
-LEAVES_BUT_HOOK = [words for words in ALL if words != ("hook",)]  # a hook leaves out what it does not know
+LEAVES_BUT_HOOK = [words for words in ALL if words != ("hook",)]  # a hook ignores unknown arguments
 NEEDED = {
     ("memory", "explain"): ["x"],
     ("explain",): ["x"],
