@@ -1,4 +1,4 @@
-"""Every command prints its own usage, and names the missing things that it needs."""
+"""Every command prints its own usage, and names a removed current folder."""
 
 import argparse
 import re
