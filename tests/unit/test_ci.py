@@ -52,6 +52,11 @@ def test_github_runs_every_step_as_a_job():
     assert set(listed) | {step.partition("-")[0] for step in included} == set(STEPS)
 
 
+def test_what_make_test_has_a_sample_of_runs_whole_each_week():
+    workflow = (ROOT / ".github" / "workflows" / "weekly.yml").read_text()
+    assert re.search(r"^ +target: \[(.*)\]$", workflow, re.MULTILINE)[1].split(", ") == ["stress", "fuzz", "faults"]
+
+
 @pytest.mark.parametrize(
     ("fails", "code", "words"), [("no", 0, "0 of 2 runs failed"), ("test", 1, "2 of 2 runs failed")]
 )
