@@ -128,14 +128,14 @@ cdef int scan_join_copies(
 ) noexcept nogil:
     """Join each copied response to its original in another thread. Returns 0, or -1: no memory.
 
-    If a thread begins as a copy of another one, it repeats that one's responses under its own ids. The lines of
-    SCAN_COPIES are
+    If a thread begins as a copy of another one, it repeats that one's responses under its own ids. A line of
+    SCAN_COPIES has
 
     - behind "=", the id of the thread, and ids of the response in its copies;
     - behind "~", such an id of a response that may be a copy within its own thread. It is a copy if another response
       has the id behind "=";
     - behind "-", an id of a sum of several responses. If the sum is there, this response is a part of it and does not
-    count;
+      count;
     - otherwise the possible ids of the original in other threads, the nearest thread first. Such an id begins with the
       id of the thread and a blank. The other thread may be a copy, too.
 
