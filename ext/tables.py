@@ -40,7 +40,7 @@ def header():
         + key_beginnings(load("machines.secret_rules").KEY_BEGINNINGS)
         + case_foldings()
         + "".join(
-            table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True))
+            table(f"keywords_{profile}", compiler.compile_table(keywords, ignore_case=True, word=True, thorough=True))
             for profile, keywords in profiles.items()
         )
     )

@@ -38,6 +38,8 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
     while win_previous(window, &line):
         if window.skipped_lines and not texts:
             break
+        if line.start == line.end:
+            continue
         if file is not None and not saw_compaction:
             saw_compaction = win_line_contains(&line, b'"compact_boundary"')
         if not rec_may_hold_assistant(line.start, line.end) or not rec_find(line.start, line.end, &fields):

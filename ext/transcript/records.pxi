@@ -216,7 +216,7 @@ cdef bint rec_may_hold_message(WinLine* line) noexcept nogil:
     Only lines over 1 MiB are searched: reading shorter ones is as fast as searching them.
     """
     cdef size_t size = line.end - line.start
-    return (
+    return size != 0 and (
         size < 1 << 20
         or bytes_find(line.start, size, LIT(b"user")) != NULL
         or bytes_find(line.start, size, LIT(b"assistant")) != NULL
