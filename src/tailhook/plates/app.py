@@ -1,6 +1,7 @@
 """The daemon's routes. `/openapi.json` describes them. Every error is {"error": message}."""
 
 import asyncio
+import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
@@ -230,6 +231,8 @@ def backlog_event(waiting: int) -> ServerSentEvent:
 
 def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     """Return the daemon's application."""
+    # FastAPI imports this only to refuse its models: 2 MB of memory. It copes with a Pydantic that does not have it.
+    sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
     app = FastAPI(title="tailhook plates", version=__version__, docs_url=None, redoc_url=None, responses=problems)
     app.add_exception_handler(StarletteHTTPException, answer_refusal)
