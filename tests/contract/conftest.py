@@ -60,8 +60,9 @@ def pool(home):
 
 @pytest.fixture
 def site(home):
-    """Return a copy of the package that a test may change."""
-    return shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=shutil.ignore_patterns("__pycache__"))
+    """Return a copy of the package, with its byte code, that a test may change."""
+    being_written = shutil.ignore_patterns("*.pyc.*")  # another process renames it, perhaps before it is copied
+    return shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=being_written)
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import json
 import os
 import pkgutil
 import posix
+import resource
 import select
 import selectors
 import signal
@@ -53,6 +54,7 @@ class Request(NamedTuple):
 
     words: its argv without the interpreter.
     constants: values of the package's constants in this process, by module and name: {"tailhook.x.LIMIT": 1}.
+    files: the soft and the hard limit of its open files, empty for this process's own.
     """
 
     words: list[str]
@@ -61,6 +63,7 @@ class Request(NamedTuple):
     umask: int
     processors: list[int]
     constants: dict[str, Any]
+    files: Sequence[int]
 
 
 class ForkedCommand:
@@ -157,12 +160,23 @@ class CommandServer:
         self.process.wait()
 
     def start(
-        self, words: Sequence[str | bytes], env: dict[str, str], cwd: Path, constants: dict[str, Any]
+        self,
+        words: Sequence[str | bytes],
+        env: dict[str, str],
+        cwd: Path,
+        constants: dict[str, Any],
+        files: Sequence[int] = (),
+        stderr: int | None = None,
     ) -> ForkedCommand:
-        """Start a command with pipes as its streams."""
+        """Start a command with pipes as its streams.
+
+        stderr: a descriptor to use in place of a pipe.
+        """
         argv = list(map(os.fsdecode, words))
-        request = Request(argv, env, os.fspath(cwd), current_umask(), sorted(os.sched_getaffinity(0)), constants)
+        request = Request(argv, env, os.fspath(cwd), current_umask(), sorted(os.sched_getaffinity(0)), constants, files)
         reads, writes = zip(*(os.pipe() for _ in range(4)), strict=True)  # stdin, stdout, stderr, the status
+        if stderr is not None:
+            os.dup2(stderr, writes[2])
         given = [reads[0], *writes[1:]]
         text = json.dumps(request).encode()
         with self.lock:
@@ -224,6 +238,7 @@ def serve(channel: socket.socket) -> Request:
                 request = Request(*json.loads(channel.recv(LENGTH.unpack(length)[0], socket.MSG_WAITALL)))
                 pid = os.fork()
                 if not pid:
+                    channel.detach()  # when it is freed later, its number may be that of a file of the command
                     take(fds)
                     return request
                 os.write(fds[3], STATUS.pack(pid))
@@ -252,6 +267,8 @@ def run(request: Request) -> int:
     os.chdir(request.cwd)
     os.umask(request.umask)
     os.sched_setaffinity(0, request.processors)
+    if request.files:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (request.files[0], request.files[1]))
     os.environ.clear()
     os.environ.update(request.env)
     posix.environ.clear()

@@ -35,9 +35,7 @@ class Daemon:
     def start(self, *flags: str) -> "Daemon":
         """Start it on a free port; return when it answers requests."""
         words = ("plates", "serve", "--port", "0", *flags)
-        # The variables that it removes from its environment, or reads at its import.
-        takes_out = any(name.startswith("TAILHOOK_") for name in self.env if name != "TAILHOOK_NO_AUTOSTART")
-        if self.is_forked and not (self.before or takes_out or needs_interpreter(words, self.env)):
+        if self.is_forked and not (self.before or needs_interpreter(words, self.env)):
             self.process = command_server(True).start(words, self.env, Path.cwd(), {})
         else:
             argv = [*self.before, sys.executable, "-m", "tailhook", *words]

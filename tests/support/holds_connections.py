@@ -3,8 +3,8 @@
 usage: holds_connections.py PORT NUMBER silent|half|garbage|again SECONDS
 
 silent: they send nothing.  half: they send half of a request's header.  garbage: they send what is not HTTP.  again: as
-silent, and each that is closed is made again.  Prints "ready" once all were begun. At the end, or once no connection is
-left, prints how many were closed.
+silent, and each that is closed is made again; prints "closed" once as many were closed.  Prints "ready" once all were
+begun. At the end, or once no connection is left, prints how many were closed.
 """
 
 import contextlib
@@ -47,6 +47,9 @@ def main(port: int, number: int, kind: str, seconds: float) -> None:
                     key.fileobj.close()
                     if kind == "again":
                         begin()
+                        if closed == number:
+                            sys.stdout.write("closed\n")
+                            sys.stdout.flush()
             elif events & selectors.EVENT_WRITE:
                 with contextlib.suppress(OSError):
                     key.fileobj.send(words)
