@@ -1,7 +1,7 @@
 """A hook killed at any system call leaves the old state or the new one, no lock, and a store that the next hook uses.
 
-`make faults` kills at every call of every case. The suite takes the commonest cases, and every fifth call of the last
-third: there, the store is read and written.
+`make faults` kills at every call of every case. The suite takes the commonest cases, and some calls of the last third:
+there, the store is read and written.
 """
 
 import json
@@ -36,7 +36,13 @@ CASES = {
     "stale": (looping(frame(iter=3), age=9000), "Hm."),
     "aborted": (looping(frame(iter=3), event="ABORT"), "Hm."),
 }
+
 GOES_ON = ("iterating", "fallback", "ralph", "nested", "claiming")
+
+
+def killed_calls(calls: int) -> range:
+    """Return at which of a hook's system calls it is killed; after the last one, it is not."""
+    return range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 11)
 
 
 class Scene:
@@ -97,8 +103,7 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
     new = scene.state()
     assert new != old
     seen = []
-    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5)
-    for number in numbers:
+    for number in killed_calls(calls):
         scene.reset()
         code, _ = scene.run(number)
         state = scene.state()
@@ -129,8 +134,7 @@ def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(
         return code, made, len(events)
 
     _, calls, _ = run(None)
-    numbers = range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5)
-    seen = [run(number)[2] for number in numbers]
+    seen = [run(number)[2] for number in killed_calls(calls)]
     assert seen == sorted(seen), "once there, always there"
     assert set(seen) == {0, 1}
     report(f"faults: plates killed at {min(len(seen), calls)} of its {calls} system calls, no event torn")
@@ -144,7 +148,7 @@ def test_a_worker_killed_at_any_system_call_answers_rightly_or_lets_the_agent_go
         code, calls = run_with_watched_worker(pool, scene)
         new = scene.state()
         assert new != old
-        step = 1 if EVERY else 10
+        step = 1 if EVERY else 20
         for number in [*range(1, calls + 1, step), calls + 1]:
             scene.reset()
             pool.stop_until_warm()  # after ten workers that ended without an answer the pool would leave
@@ -219,7 +223,7 @@ def test_killed_at_any_system_call_memory_reports_unless_it_is_kept_that_it_did(
     _, calls = run_until(project.argv, project.env, str(project.folder), str(payload), lambda _: False)
     (mark,) = marks.rglob("*.memory")
     whole, seen = {**json.loads(mark.read_bytes()), "blocked": None}, []
-    for number in range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 5):
+    for number in killed_calls(calls):
         flag.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
         run_until(project.argv, project.env, str(project.folder), str(payload), number.__eq__)
