@@ -1,35 +1,74 @@
 """The model for Codex: OpenAI's Responses API."""
 
 import json
+from typing import NamedTuple
 
 from model import ApiHandler, Model
+
+
+class Billed(NamedTuple):
+    """A response on the bill, with the columns of the table usage.
+
+    thread_id: of the agent or sub-agent that asked for it.
+    input_tokens: those neither read from a cache nor written to it.
+    """
+
+    thread_id: str
+    session_id: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_creation_tokens: int
 
 
 class ResponsesModel(Model):
     """A model that speaks the Responses API.
 
-    tokens: how many it claims to have read for each of its answers, oldest first. For further answers it claims 1.
-    billed: what it claimed to have read for each answer that it gave, those without tools too.
+    tokens: how many it claims to have read for its first answers, oldest first. For further answers it claims a few
+        hundred, each time another number.
+    bill: all answers, those without tools too, oldest first.
     """
 
     tokens: tuple[int, ...] = ()
 
     def __init__(self, *answers):
         super().__init__(*answers)
-        self.billed: list[int] = []
+        self.bill: list[Billed] = []
 
     def api(self) -> type:
         """Return the handler of requests."""
-        model = self
 
         class Handler(ResponsesHandler):
-            billed = model.billed
-
-            @property
-            def tokens(self) -> int:
-                return dict(enumerate(model.tokens, 1)).get(len(model.requests), 1)
+            charge = staticmethod(self.charge)
 
         return Handler
+
+    def charge(self, body: dict) -> tuple[int, dict]:
+        """Put the answer to a request on the bill. Return its number on the bill, and its usage."""
+        asked = body["client_metadata"]
+        with self.lock:
+            number = len(self.bill)
+            taken = self.tokens[number] if number < len(self.tokens) else 200 + number
+            cached, written, given = taken // 4, taken // 8, 10 + number
+            self.bill.append(
+                Billed(
+                    asked["thread_id"],
+                    asked["session_id"],
+                    body["model"],
+                    taken - cached - written,
+                    given,
+                    cached,
+                    written,
+                )
+            )
+        return number, {
+            "input_tokens": taken,
+            "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": written},
+            "output_tokens": given,
+            "output_tokens_details": {"reasoning_tokens": given // 2},
+            "total_tokens": taken + given,
+        }
 
 
 class ResponsesHandler(ApiHandler):
@@ -38,27 +77,32 @@ class ResponsesHandler(ApiHandler):
     def do_POST(self):
         """Answer with a response."""
         body = self.body()
-        items = [item(f"{id(body):x}_{at}", block) for at, block in enumerate(self.answer(body))]
-        taken = self.tokens
-        self.billed.append(taken)
-        usage = {"input_tokens": taken, "output_tokens": 1, "total_tokens": taken + 1}
-        response = {"id": f"resp_{id(body):x}", "output": items, "usage": usage}
+        blocks = self.answer(body)
+        number, usage = self.charge(body)
+        spaces = namespaces(body)
+        items = [item(f"{number}_{at}", block, spaces) for at, block in enumerate(blocks)]
+        response = {"id": f"resp_{number}", "output": items, "usage": usage}
         events = [("response.created", {"response": {"id": response["id"]}})]
         events += [("response.output_item.done", {"output_index": at, "item": one}) for at, one in enumerate(items)]
         events.append(("response.completed", {"response": response}))
         self.send_stream([f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}" for kind, fields in events])
 
 
-def item(name: str, block: dict) -> dict:
-    """Return a content block of the Messages API as an item of a response."""
+def namespaces(body: dict) -> dict[str, str]:
+    """Return the namespaces of a request's tools by the tools' names."""
+    spaces = [tool for tool in body.get("tools", ()) if tool["type"] == "namespace"]
+    return {tool["name"]: space["name"] for space in spaces for tool in space["tools"]}
+
+
+def item(name: str, block: dict, spaces: dict[str, str]) -> dict:
+    """Return a content block of the Messages API as an item of a response.
+
+    spaces: the tools' namespaces.
+    """
     if block["type"] == "text":
         content = [{"type": "output_text", "text": block["text"], "annotations": []}]
         return {"type": "message", "role": "assistant", "id": f"msg_{name}", "content": content}
+    space = {"namespace": spaces[block["name"]]} if block["name"] in spaces else {}
     arguments = json.dumps(block["input"])
-    return {
-        "type": "function_call",
-        "id": f"fc_{name}",
-        "call_id": block["id"],
-        "name": block["name"],
-        "arguments": arguments,
-    }
+    call = {"id": f"fc_{name}", "call_id": block["id"], "name": block["name"], "arguments": arguments}
+    return {"type": "function_call", **space, **call}

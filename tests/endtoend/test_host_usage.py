@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from model import use
+from model_openai import Billed
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import codex_writer
 from support.oracles.host_usage import responses
 
+import tailhook
 from tailhook import scan
 
 
@@ -35,13 +38,50 @@ def newest(codex):
     return json.loads(newest.read_text().partition("\n")[0])["payload"]["id"]
 
 
-def oracle(codex):
-    """Return the input tokens of each response by the oracle and by a scan. No record has other tokens."""
-    counted = sorted(row.input_tokens for row in responses("codex", rollouts(codex)))
+COLUMNS = Billed._fields[1:]
+TOKENS = COLUMNS[2:]
+
+
+def in_columns(found):
+    """Return responses as tuples of the columns of a bill, in order."""
+    return sorted(tuple(getattr(one, name) for name in COLUMNS) for one in found)
+
+
+def sums(found, name):
+    """Return the sums of the responses' tokens by a column."""
+    groups = {getattr(one, name) for one in found}
+    return {
+        group: [sum(getattr(one, column) for one in found if getattr(one, name) == group) for column in TOKENS]
+        for group in groups
+    }
+
+
+def check_bill(codex, model, older=()):
+    """Check that the oracle, the scan and the command count each response once. No record has other tokens.
+
+    older: responses of sessions that a test wrote itself.
+    """
+    bill = [*model.bill, *older]
+    assert in_columns(responses("codex", rollouts(codex))) == in_columns(bill)
     question = scan(codex.home / ".codex", "usage")
-    assert sorted(row.input_tokens for row in question.rows()) == counted
+    assert in_columns(question.rows()) == in_columns(bill)
     assert question.report.unknown_types == {}
-    return counted
+    sessions = scan(codex.home / ".codex", "sessions").rows()
+    assert {row.session_id: [getattr(row, name) for name in TOKENS] for row in sessions} == sums(bill, "session_id")
+    groups = json.loads(codex.tailhook("usage", "--json", "--by", "model"))["groups"]
+    assert {group["model"]: [group[name] for name in TOKENS] for group in groups} == sums(bill, "model")
+
+
+def check_files(codex, model):
+    """Check that each file alone has the responses of its own agent, in the library too."""
+    for path in rollouts(codex):
+        thread = json.loads(path.read_text().partition("\n")[0])["payload"]["id"]
+        own = [one for one in model.bill if one.thread_id == thread]
+        assert in_columns(scan(path, "usage").rows()) == in_columns(own)
+        with tailhook.open(path) as transcript:
+            usages = [message.usage for message in transcript.messages() if message.usage]
+        read = [(one.input, one.output, one.cache_read, one.cache_creation) for one in usages]
+        assert sorted(read) == sorted(one[3:] for one in own)
 
 
 def found(folder):
@@ -54,24 +94,23 @@ def found(folder):
 
 def test_each_response_counts_once_after_a_resume_a_fork_and_a_fork_of_a_fork(codex):
     with codex.model(codex.bash("echo hi"), "Done.") as model:
-        model.tokens = 101, 102, 103, 104, 105
         codex.run(model)
         for word in ("resume", "fork", "fork"):
             codex.session = word, newest(codex)
             codex.run(model, "And on.")
-    assert model.billed == [101, 102, 103, 104, 105]
-    assert oracle(codex) == model.billed
+    assert len(model.bill) == 5
+    check_bill(codex, model)
 
 
 def test_a_compaction_is_a_response(codex):
     codex.settings = "model_auto_compact_token_limit = 1000\n"
     with codex.model("Hm.", codex.bash("echo much"), "And on.", "Done.") as model:
-        model.tokens = 101, 5000, 103, 104
+        model.tokens = 101, 5000
         codex.run(model)
         codex.session = "resume", newest(codex)
         codex.run(model, "Go on.")
-    assert len(model.billed) > 3
-    assert oracle(codex) == sorted(model.billed)
+    assert len(model.bill) > 3
+    check_bill(codex, model)
 
 
 def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
@@ -84,12 +123,105 @@ def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
     ((name, text),) = old.history().files.items()
     (folder / name).write_text(text)
     with codex.model("Hm.", "Hm.") as model:
-        model.tokens = 101, 102
         for word in ("resume", "fork"):
             codex.session = word, thread.id
             codex.run(model, "Go on.")
-    assert model.billed == [101, 102]
-    assert oracle(codex) == [101, 102, 1000, 2000]
+    assert len(model.bill) == 2
+    check_bill(codex, model, old.bill)
+
+
+class FirstTools:
+    """The tools of Codex for sub-agents, in the form that it offers to most models."""
+
+    settings = "[agents]\nmax_depth = 2\n"
+
+    @staticmethod
+    def spawn(task, fork, **more):
+        """Spawn a sub-agent.  fork: whether it has its parent's history."""
+        return [use("spawn_agent", message=task, fork_context=fork, **more)]
+
+    @staticmethod
+    def wait(agent):
+        """Wait for an agent.  agent: the result of `spawn`."""
+        return [use("wait_agent", targets=[json.loads(agent)["agent_id"]], timeout_ms=60_000)]
+
+    @staticmethod
+    def ask(agent, task):
+        """Give an agent another task."""
+        return [use("send_input", target=json.loads(agent)["agent_id"], message=task)]
+
+
+class SecondTools:
+    """The tools of Codex for sub-agents with names (multi_agent_v2)."""
+
+    settings = "[features]\nmulti_agent_v2 = true\n"
+
+    @staticmethod
+    def spawn(task, fork, **more):
+        """Spawn a sub-agent.  fork: whether it has its parent's history."""
+        turns = "all" if fork else "none"
+        return [use("spawn_agent", task_name="helper", message=task, fork_turns=turns, **more)]
+
+    @staticmethod
+    def wait(agent):
+        """Wait for any agent."""
+        return [use("wait_agent", timeout_ms=60_000)]
+
+    @staticmethod
+    def ask(agent, task):
+        """Give an agent another task.  agent: the result of `spawn`."""
+        return [use("followup_task", target=json.loads(agent)["task_name"], message=task)]
+
+
+def by_agent(*scripts):
+    """Return answers to several agents. The n-th agent that asks gets those of the n-th script.
+
+    scripts: generator functions. They take the agent's first request, yield answers, and get the further requests.
+    """
+    running = {}
+
+    def answer(request):
+        agent = request.body["client_metadata"]["thread_id"]
+        if agent in running:
+            return running[agent].send(request)
+        running[agent] = scripts[len(running)](request)
+        return next(running[agent])
+
+    return [answer] * 100
+
+
+def output(request):
+    """Return the newest result of a tool."""
+    return [one["output"] for one in request.messages if one.get("type") == "function_call_output"][-1]
+
+
+@pytest.mark.parametrize("fork", [False, True], ids=["at zero", "with the history"])
+@pytest.mark.parametrize("tools", [FirstTools, SecondTools])
+def test_each_response_of_a_sub_agent_counts_once_in_its_parents_session(codex, tools, fork):
+    def parent(request):
+        yield codex.bash("echo hi")
+        request = yield tools.spawn("Do a part.", fork)
+        agent = output(request)
+        while "The part is done." not in request.prompted:
+            request = yield tools.wait(agent)
+        request = yield tools.ask(agent, "Do another part.")
+        while "The other part is done." not in request.prompted:
+            request = yield tools.wait(agent)
+        yield "All is done."
+
+    def child(request):
+        yield codex.bash("echo a part")
+        yield "The part is done."
+        yield codex.bash("echo another part")
+        yield "The other part is done."
+
+    codex.settings = tools.settings
+    with codex.model(*by_agent(parent, child)) as model:
+        codex.run(model)
+    assert len(rollouts(codex)) == 2
+    assert [one.thread_id == newest(codex) for one in model.bill].count(False) >= 4
+    check_bill(codex, model)
+    check_files(codex, model)
 
 
 def test_each_call_of_copilot_counts_once_after_a_resume(tmp_path):
