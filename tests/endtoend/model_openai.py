@@ -27,10 +27,12 @@ class ResponsesModel(Model):
 
     tokens: how many it claims to have read for its first answers, oldest first. For further answers it claims a few
         hundred, each time another number.
+    first_tokens: how many it claims to have read for the first answer to each agent, unless it is 0.
     bill: all answers, those without tools too, oldest first.
     """
 
     tokens: tuple[int, ...] = ()
+    first_tokens = 0
 
     def __init__(self, *answers):
         super().__init__(*answers)
@@ -50,6 +52,8 @@ class ResponsesModel(Model):
         with self.lock:
             number = len(self.bill)
             taken = self.tokens[number] if number < len(self.tokens) else 200 + number
+            if self.first_tokens and all(one.thread_id != asked["thread_id"] for one in self.bill):
+                taken = self.first_tokens
             cached, written, given = taken // 4, taken // 8, 10 + number
             self.bill.append(
                 Billed(

@@ -145,16 +145,18 @@ class Codex(OtherHost):
     model = ResponsesModel
     shell = "exec_command", "cmd"
     settings = ""  # more lines of its configuration
-    session: tuple[str, ...] = ()  # the words that resume or fork one
+    session: tuple[str, ...] = ()  # the words that resume, fork or review
+    model_name = "none"
+    approval = "--dangerously-bypass-approvals-and-sandbox"
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that skip the trust in the hooks: a person gives it once."""
         return [
             "exec",
-            "--dangerously-bypass-approvals-and-sandbox",
+            self.approval,
             "--dangerously-bypass-hook-trust",
             "-c",
-            "model=none",
+            f"model={self.model_name}",
             *self.session,
             prompt,
         ]

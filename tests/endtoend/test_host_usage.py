@@ -63,10 +63,11 @@ def check_bill(codex, model, older=()):
     """
     bill = [*model.bill, *older]
     assert in_columns(responses("codex", rollouts(codex))) == in_columns(bill)
-    question = scan(codex.home / ".codex", "usage")
+    folder = codex.home / ".codex" / "sessions"
+    question = scan(folder, "usage")
     assert in_columns(question.rows()) == in_columns(bill)
     assert question.report.unknown_types == {}
-    sessions = scan(codex.home / ".codex", "sessions").rows()
+    sessions = scan(folder, "sessions").rows()
     assert {row.session_id: [getattr(row, name) for name in TOKENS] for row in sessions} == sums(bill, "session_id")
     groups = json.loads(codex.tailhook("usage", "--json", "--by", "model"))["groups"]
     assert {group["model"]: [group[name] for name in TOKENS] for group in groups} == sums(bill, "model")
@@ -113,7 +114,8 @@ def test_a_compaction_is_a_response(codex):
     check_bill(codex, model)
 
 
-def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
+def old_session(codex):
+    """Write a session of an old version. Return its writer, and its id."""
     old = codex_writer.Codex("0.44.0", turn_ids=False)
     thread = old.thread("0199a213-ffd4-7161-8d2d-1f5e0c1d2e3f").turn("gpt-5-codex")
     thread.respond(1000, 0, 50)
@@ -122,9 +124,14 @@ def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
     folder.mkdir(parents=True)
     ((name, text),) = old.history().files.items()
     (folder / name).write_text(text)
+    return old, thread.id
+
+
+def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
+    old, session = old_session(codex)
     with codex.model("Hm.", "Hm.") as model:
         for word in ("resume", "fork"):
-            codex.session = word, thread.id
+            codex.session = word, session
             codex.run(model, "Go on.")
     assert len(model.bill) == 2
     check_bill(codex, model, old.bill)
@@ -178,35 +185,46 @@ def by_agent(*scripts):
 
     scripts: generator functions. They take the agent's first request, yield answers, and get the further requests.
     """
-    running = {}
+    running, waiting = {}, iter(scripts)
 
     def answer(request):
         agent = request.body["client_metadata"]["thread_id"]
-        if agent in running:
-            return running[agent].send(request)
-        running[agent] = scripts[len(running)](request)
-        return next(running[agent])
+        try:
+            if agent in running:
+                return running[agent].send(request)
+            running[agent] = next(waiting)(request)
+            return next(running[agent])
+        except StopIteration:
+            return "There is nothing more to say."
 
     return [answer] * 100
 
 
-def output(request):
-    """Return the newest result of a tool."""
-    return [one["output"] for one in request.messages if one.get("type") == "function_call_output"][-1]
+def spawned(tools, task, fork, result, **more):
+    """Spawn a sub-agent, and wait for its result. Return what `spawn` returned to its parent."""
+    request = yield tools.spawn(task, fork, **more)
+    agent = [one["output"] for one in request.messages if one.get("type") == "function_call_output"][-1]
+    yield from awaited(tools, agent, request, result)
+    return agent
 
 
-@pytest.mark.parametrize("fork", [False, True], ids=["at zero", "with the history"])
+def awaited(tools, agent, request, result):
+    """Wait until an agent's result is in the conversation of its parent."""
+    while result not in request.prompted:
+        request = yield tools.wait(agent)
+
+
+AT_ZERO_OR_FORKED = pytest.mark.parametrize("fork", [False, True], ids=["at zero", "forked"])
+
+
+@AT_ZERO_OR_FORKED
 @pytest.mark.parametrize("tools", [FirstTools, SecondTools])
-def test_each_response_of_a_sub_agent_counts_once_in_its_parents_session(codex, tools, fork):
+def test_each_response_of_a_sub_agent_counts_once_in_the_session_of_its_parent(codex, tools, fork):
     def parent(request):
         yield codex.bash("echo hi")
-        request = yield tools.spawn("Do a part.", fork)
-        agent = output(request)
-        while "The part is done." not in request.prompted:
-            request = yield tools.wait(agent)
+        agent = yield from spawned(tools, "Do a part.", fork, "The part is done.")
         request = yield tools.ask(agent, "Do another part.")
-        while "The other part is done." not in request.prompted:
-            request = yield tools.wait(agent)
+        yield from awaited(tools, agent, request, "The other part is done.")
         yield "All is done."
 
     def child(request):
@@ -218,10 +236,121 @@ def test_each_response_of_a_sub_agent_counts_once_in_its_parents_session(codex, 
     codex.settings = tools.settings
     with codex.model(*by_agent(parent, child)) as model:
         codex.run(model)
-    assert len(rollouts(codex)) == 2
-    assert [one.thread_id == newest(codex) for one in model.bill].count(False) >= 4
+        codex.session = "resume", model.bill[0].session_id
+        codex.run(model, "And on.")
+    session, child_thread = dict.fromkeys(one.thread_id for one in model.bill)
+    assert [one.thread_id for one in model.bill].count(child_thread) == 4
+    assert {one.session_id for one in model.bill} == {session}
     check_bill(codex, model)
     check_files(codex, model)
+
+
+@AT_ZERO_OR_FORKED
+def test_sub_agents_of_a_sub_agent_and_of_another_model_count_once(codex, fork):
+    def parent(request):
+        yield from spawned(FirstTools, "Do a part.", fork, "The part is done.")
+        yield "All is done."
+
+    def child(request):
+        yield codex.bash("echo a part")
+        yield from spawned(FirstTools, "Do a small part.", fork, "The small part is done.")
+        yield from spawned(FirstTools, "Say a few words.", fork, "A few words.", model="gpt-6-luna")
+        yield "The part is done."
+
+    def grandchild(request):
+        yield codex.bash("echo a small part")
+        yield "The small part is done."
+
+    codex.settings = FirstTools.settings
+    with codex.model(*by_agent(parent, child, grandchild)) as model:
+        codex.run(model)
+        _, child_thread, *_ = dict.fromkeys(one.thread_id for one in model.bill)
+        for word in ("resume", "fork"):
+            codex.session = word, child_thread
+            codex.run(model, "And on.")
+    assert len({one.thread_id for one in model.bill}) == 5
+    assert [one.model for one in model.bill].count("gpt-6-luna") == 1
+    check_bill(codex, model)
+    check_files(codex, model)
+
+
+@AT_ZERO_OR_FORKED
+def test_a_sub_agent_of_an_old_session_counts_once(codex, fork):
+    def parent(request):
+        yield from spawned(FirstTools, "Do a part.", fork, "The part is done.")
+        yield "All is done."
+
+    def child(request):
+        yield codex.bash("echo a part")
+        yield "The part is done."
+
+    old, session = old_session(codex)
+    with codex.model(*by_agent(parent, child)) as model:
+        codex.session = "resume", session
+        codex.run(model, "Go on.")
+    assert len({one.thread_id for one in model.bill}) == 2
+    check_bill(codex, model, old.bill)
+
+
+@AT_ZERO_OR_FORKED
+def test_a_sub_agent_and_its_parent_that_are_compacted_count_once(codex, fork):
+    def parent(request):
+        yield codex.bash("echo much")
+        yield from spawned(FirstTools, "Do a part.", fork, "The part is done.")
+        yield "All is done."
+
+    def child(request):
+        yield codex.bash("echo much")
+        yield "The part is done."
+
+    codex.settings = "model_auto_compact_token_limit = 3000\n"
+    with codex.model(*by_agent(parent, child)) as model:
+        model.first_tokens = 5000
+        codex.run(model)
+    assert len(model.others) == 2
+    check_bill(codex, model)
+    check_files(codex, model)
+
+
+def test_a_review_counts_once_in_its_session(codex):
+    codex.session = ("review",)
+    with codex.model(codex.bash("git status"), "{}") as model:
+        codex.run(model)
+    assert len(model.bill) == 2
+    check_bill(codex, model)
+    check_files(codex, model)
+
+
+def test_the_reviewers_of_approvals_count_once_also_after_a_compaction(codex):
+    outside = {"sandbox_permissions": "require_escalated", "justification": "It is needed."}
+
+    def agent(request):
+        for number in range(4):
+            yield [use("exec_command", cmd=f"echo {number}", **outside)]
+        yield "All is done."
+
+    def reviewer(request):
+        while True:
+            yield '{"outcome": "allow", "risk_level": "low", "user_authorization": "high", "rationale": "Fine."}'
+
+    codex.approval, codex.settings = "--approve-for-me", "model_auto_compact_token_limit = 3000\n"
+    with codex.model(*by_agent(agent, reviewer, reviewer)) as model:
+        model.tokens = 101, 102, 5000
+        codex.run(model)
+    assert len({one.thread_id for one in model.bill}) == 3
+    assert len(model.others) == 1
+    check_bill(codex, model)
+    check_files(codex, model)
+
+
+def test_a_compaction_that_a_change_of_the_model_causes_has_the_former_model(codex):
+    codex.model_name = "gpt-5.5"
+    with codex.model("Hm.") as model:
+        codex.run(model)
+        codex.session, codex.model_name = ("resume", newest(codex)), "gpt-6-luna"
+        codex.run(model, "Go on.")
+    assert [one.model for one in model.bill] == ["gpt-5.5", "gpt-5.5", "gpt-6-luna"]
+    check_bill(codex, model)
 
 
 def test_each_call_of_copilot_counts_once_after_a_resume(tmp_path):

@@ -62,7 +62,7 @@ class Rollout:
             if kind == "event_msg" and payload.get("type") == "token_count" and part(payload, "info")
         ]
         self.contexts = [(at, payload) for at, (kind, payload) in enumerate(self.entries) if kind == "turn_context"]
-        self.models = {payload.get("turn_id"): payload.get("model") for _, payload in self.contexts}
+        self.turns = {payload.get("turn_id") for _, payload in self.contexts}
 
     def ancestors(self) -> list[str]:
         """Return the ids of the threads whose history this one may have copied, the nearest first.
@@ -79,12 +79,16 @@ class Rollout:
     def model_at(self, at: int, turn_id: object = None) -> str | None:
         """Return the model of a turn, or the model in use at a record.
 
-        The turn_context of a turn that compacts stands behind the records of its response (0.169.0).
+        The turn_context of a turn that compacts stands behind the records of its response. If the turn has another
+        model with another `comp_hash`, the former model made that response (0.169.0).
         """
-        if turn_id is not None and turn_id in self.models:
-            return self.models[turn_id]
-        earlier = [payload.get("model") for place, payload in self.contexts if place < at]
-        return earlier[-1] if earlier else None
+        earlier = [payload for place, payload in self.contexts if place < at]
+        former = earlier[-1] if earlier else {}
+        for place, payload in self.contexts:
+            if turn_id is not None and payload.get("turn_id") == turn_id:
+                hashes = {payload.get("comp_hash"), former.get("comp_hash")} - {None}
+                return former.get("model") if place > at and len(hashes) > 1 else payload.get("model")
+        return former.get("model")
 
     def first_own_turn(self, turns: Iterable[object]) -> int:
         """Return the place of the first turn that another file does not have."""
@@ -203,7 +207,7 @@ def copied_counts(rollout: Rollout, source: Rollout) -> int:
     the beginning or from a later turn on (spawn.rs: `fork_turns`; a compaction). A thread's own
     turns begin at the first turn id that the other file does not have; old versions wrote none.
     """
-    stop = rollout.first_own_turn(source.models)
+    stop = rollout.first_own_turn(source.turns)
     mine = [count[1:] for count in rollout.counts if count.at < stop]
     theirs = [count[1:] for count in source.counts]
     best = 0
