@@ -195,7 +195,7 @@ def by_agent(*scripts):
             running[agent] = next(waiting)(request)
             return next(running[agent])
         except StopIteration:
-            return "There is nothing more to say."
+            return "There is nothing more to do."
 
     return [answer] * 100
 
@@ -254,7 +254,7 @@ def test_sub_agents_of_a_sub_agent_and_of_another_model_count_once(codex, fork):
     def child(request):
         yield codex.bash("echo a part")
         yield from spawned(FirstTools, "Do a small part.", fork, "The small part is done.")
-        yield from spawned(FirstTools, "Say a few words.", fork, "A few words.", model="gpt-6-luna")
+        yield from spawned(FirstTools, "Write a few words.", fork, "A few words.", model="gpt-6-luna")
         yield "The part is done."
 
     def grandchild(request):
