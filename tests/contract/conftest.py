@@ -150,11 +150,19 @@ def programs(tmp_path_factory):
 
 @pytest.fixture
 def bench(programs):
-    """Run the benchmark in a home with a short path; returns the finished process."""
+    """Run the benchmark in a home with a short path; returns the finished process.
+
+    Some cases are measured again if the workers of the pool were too late for most runs: the machine was busy.
+    """
     with short_folder() as home:
-        yield lambda *words, path=programs: tailhook(
-            "bench", *words, env={"HOME": home, "PATH": str(path)}, cwd=Path(home)
-        )
+
+        def run(*words, path=programs):
+            while True:
+                done = tailhook("bench", *words, env={"HOME": home, "PATH": str(path)}, cwd=Path(home))
+                if "--case" not in words or "no figures: a worker of the pool answered only" not in done.stderr:
+                    return done
+
+        yield run
 
 
 @pytest.fixture

@@ -79,12 +79,12 @@ def test_the_pool_of_the_benchmark_has_a_short_folder_although_the_usual_one_is_
     assert {row["form"] for row in json.loads(done.stdout)["rows"]} == {"cold", "warm"}
 
 
-def test_no_row_is_called_warm_if_the_pool_answers_nothing():
+def test_no_row_is_called_warm_if_the_pool_answers_nothing(programs):
     with short_folder() as home:
         words = [sys.executable, "-m", "tailhook", "bench", "--json", *QUICK, "--case", "idle, active"]
         done = subprocess.run(
             ["sh", "-c", 'ulimit -f 1000000; exec "$@"', "sh", *words],
-            env={**ENVIRONMENT, "HOME": home},
+            env={**ENVIRONMENT, "HOME": home, "PATH": str(programs)},
             cwd=home,
             capture_output=True,
             text=True,
@@ -344,7 +344,7 @@ def busy_processor():
 
 @pytest.mark.usefixtures("busy_processor")
 def test_on_a_busy_computer_a_hook_with_processes_fails_only_by_processor_time(bench):
-    words = ("--hook", "sh -c 'sleep 0.1; true'", "--size", "10 KB", "--rounds", "6", "--max-ratio")
+    words = ("--hook", "sh -c 'sleep 0.05; true'", "--size", "10 KB", "--rounds", "6", "--max-ratio")
     done = bench(*words, "0.5")
     assert (done.returncode, done.stderr.count("\n")) == (3, 2)
     assert "too noisy to decide: " in done.stderr
@@ -358,7 +358,7 @@ def test_on_a_busy_computer_a_hook_with_processes_fails_only_by_processor_time(b
 @LINUX
 @pytest.mark.usefixtures("busy_processor")
 def test_on_a_busy_computer_a_hook_that_waits_for_something_else_fails(bench):
-    done = bench("--hook", "sleep 0.3", "--rounds", "6", "--max-ms", "200")
+    done = bench("--hook", "sleep 0.1", "--size", "10 KB", "--rounds", "6", "--max-ms", "50")
     assert (done.returncode, "too noisy" in done.stderr) == (1, False)
 
 

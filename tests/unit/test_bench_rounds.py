@@ -4,7 +4,6 @@ import itertools
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 from collections import Counter
@@ -12,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.host import SANITIZER, Started, short_folder
-from support.long_runs import sample
-from support.pool import LINUX
+from support.long_runs import IS_LONG, sample
+from support.pool import LINUX, wait_until
 
 from tailhook.bench import rounds
 from tailhook.bench.cases import CASES, BenchProject
@@ -58,6 +57,23 @@ def test_each_run_is_kept_with_those_of_its_round():
     assert walls == [[[1.0], [], [4.0], [5.0]], [[2.0], [3.0], [4.0], [5.0]]]
 
 
+def test_a_program_takes_as_long_as_itself_whatever_ran_before_it():
+    """What a program leaves in the processor's caches makes the next one slower or faster."""
+    one = Subject("true", "", "command", [nothing_program()], None, [nothing_program()])
+    two = Subject("slow", "", "command", ["slow"], None)
+    left, chance, programs = {"slow": 1.5, "pass": 0.8}, random.Random(1), ["slow"]
+
+    def run(_, argv):
+        programs.append(argv[-1])
+        return Sample(left.get(programs[-2], 1.0) * chance.uniform(0.98, 1.02), 0.0, 0)
+
+    for _ in range(2000):
+        rounds.run_group([one, two], run, chance)
+    for beside in (one.true_runs, one.others):
+        assert 0.99 < one.ratio(beside).value < 1.01
+
+
+@pytest.mark.skipif(not IS_LONG, reason="in `make fuzz`: it measures, on a computer that does nothing else")
 def test_a_program_takes_as_long_as_itself(tmp_path):
     """Whatever the programs before it leave in the processor's caches."""
     case = next(case for case in CASES if case.name == "idle, no state")
@@ -70,7 +86,7 @@ def test_a_program_takes_as_long_as_itself(tmp_path):
         assert found.high > 0.95, found
 
 
-@pytest.mark.parametrize(("limit", "runs"), sample([("ratio", 200), ("ms", 200), ("p99_ms", 50)], 3))
+@pytest.mark.parametrize(("limit", "runs"), sample([("ratio", 200 if IS_LONG else 50), ("ms", 200), ("p99_ms", 50)], 3))
 def test_the_simulated_judge_is_wrong_as_rarely_as_is_promised(limit, runs):
     argv = [sys.executable, str(ROOT / "benches/bench_quality.py"), "--limit", limit, "--runs", str(runs)]
     printed = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
@@ -92,7 +108,7 @@ def test_a_real_hook_is_compared_with_what_ran_beside_it(tmp_path):
     assert [len(values) for values in (one.samples, one.others, one.bare_runs, one.true_runs)] == [3, 3, 3, 3]
     assert {sample.exit_code for sample in one.samples} == {2}
     assert all(sample.cpu > 0 for sample in (*one.samples, *one.bare_runs))
-    assert statistics.median(one.walls()) > statistics.median(sample.wall for sample in one.others)
+    assert min(sample.cpu for sample in one.samples) > max(sample.cpu for sample in one.others)
 
 
 BUSY_LOOP = "end = time.process_time() + 0.05\nwhile time.process_time() < end: pass"
@@ -127,12 +143,17 @@ def test_a_warm_hook_that_no_worker_answers_has_no_figures():
     with short_folder() as folder:
         with pool_of_bench(Path(folder, "pool")) as client:
             project = BenchProject(Path(folder, "project"), case, "10 KB")
-            subjects = [
-                Subject(name, "", "warm", hook_command("idle", client), project) for name in ("one", "two", "three")
-            ]
-            rounds.run_rounds(subjects, 40)  # more runs than places in the ring
+            subjects = []
+
+            def are_answered():
+                """Measure them, unless workers were too late for most of a hook's runs: the machine was busy."""
+                names = ("one", "two", "three")
+                subjects[:] = [Subject(name, "", "warm", hook_command("idle", client), project) for name in names]
+                rounds.run_rounds(subjects, 40)  # more runs than places in the ring
+                return not any(one.unanswered() for one in subjects)
+
+            wait_until(are_answered)
             assert all(20 <= one.answered <= 40 for one in subjects)
-            assert [one.unanswered() for one in subjects] == ["", "", ""]
             Path(client_folder_of(client), POOL_START_FILE).write_text("\n")  # no hook starts another pool
         one = Subject("one", "", "warm", subjects[0].argv, project)
         rounds.run_rounds([one], 2)
