@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, HANGS_S, Started, short_folder
+from support.host import ENVIRONMENT, Started, short_folder, tailhook
 from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
 from support.terminal import Terminal
 
@@ -32,14 +32,7 @@ class User:
 
     def run(self, *words: str, folder: Path | None = None, **env: str) -> str:
         """Run a command that must end well, without a terminal, in the project or a folder; return what it prints."""
-        done = subprocess.run(
-            self.argv(*words),
-            env={**self.env, **env},
-            cwd=folder or self.project,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-        )
+        done = tailhook(*words, env={**self.env, **env}, cwd=folder or self.project)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -218,14 +211,7 @@ def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
         with socket.socket(socket.AF_UNIX) as other:
             other.bind(str(own.with_suffix(".00000000")))
             other.listen()
-            done = subprocess.run(
-                user.argv("pool", "stop"),
-                env=user.env,
-                cwd=user.project,
-                capture_output=True,
-                text=True,
-                timeout=HANGS_S,
-            )
+            done = tailhook("pool", "stop", env=user.env, cwd=user.project)
         assert (done.returncode, "listens there and is not a pool" in done.stderr) == (1, True)
         assert serve.wait(30) == 0
 
@@ -254,9 +240,7 @@ def test_a_program_that_is_not_a_pool_is_left_alone(user):
     other = subprocess.Popen([sys.executable, "-c", script, f"{prefix}.sock"])
     try:
         wait_until(Path(f"{prefix}.sock").exists)
-        done = subprocess.run(
-            user.argv("pool", "stop"), env=user.env, cwd=user.project, capture_output=True, text=True, timeout=HANGS_S
-        )
+        done = tailhook("pool", "stop", env=user.env, cwd=user.project)
         assert done.returncode == 1
         assert f"process {other.pid} listens there and is not a pool. It was left alone" in done.stderr
         assert other.poll() is None
