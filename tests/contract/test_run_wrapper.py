@@ -10,31 +10,26 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from support.daemon import daemon_in, spooled, wait_until
-from support.host import HANGS_S, Started
+from support.host import HANGS_S, Started, tailhook
 from support.terminal import Terminal
 
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
-# Prints that it is ready, then the signals that come, until it gets one more than it should.
+# Prints that it is ready, then each signal that comes, until the last one of its argv comes.
 LISTENER = """
-import os, signal, sys, time
-got = []
-def note(number, _):
-    os.write(1, (signal.Signals(number).name + "\\n").encode())
-    got.append(number)
-for name in sys.argv[2:]:
-    signal.signal(getattr(signal, name), note)
+import os, signal, sys
+numbers = {getattr(signal, name) for name in sys.argv[1:]}
+signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 os.write(1, b"ready\\n")
-end = time.monotonic() + 20
-while len(got) < int(sys.argv[1]) and time.monotonic() < end:
-    time.sleep(0.01)
-time.sleep(0.2)
+name = ""
+while name != sys.argv[-1]:
+    name = signal.Signals(signal.sigwait(numbers)).name
+    os.write(1, f"{name}\\n".encode())
 """
 
 
@@ -52,24 +47,9 @@ def daemon(away):
     return away.start()
 
 
-def heed_interrupts():
-    """Restore SIGINT's default action: a background shell makes its children ignore it."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def run(daemon, *argv, preexec_fn=heed_interrupts, **options):
+def run(daemon, *argv, input=None):
     """Run a command under the wrapper to its end."""
-    return subprocess.run(
-        [*RUN, *argv],
-        env=daemon.env,
-        cwd=daemon.home,
-        capture_output=True,
-        text=True,
-        timeout=HANGS_S,
-        check=False,
-        preexec_fn=preexec_fn,
-        **options,
-    )
+    return tailhook("run", "--", *argv, env=daemon.env, cwd=daemon.home, stdin=input)
 
 
 def python(code, *words):
@@ -149,7 +129,14 @@ def test_if_ended_children_are_ignored_the_exit_code_is_still_the_commands(away)
     code = (
         "import signal, sys, time; time.sleep(0.3); sys.exit(3 + (signal.getsignal(signal.SIGCHLD) != signal.SIG_IGN))"
     )
-    done = run(away, *python(code), preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    done = subprocess.run(
+        [*RUN, *python(code)],
+        env=away.env,
+        cwd=away.home,
+        timeout=HANGS_S,
+        check=False,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
     assert done.returncode == 3
 
 
@@ -174,12 +161,27 @@ def test_no_signal_is_blocked_in_the_command(away):
     "name", ["SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT"]
 )
 def test_a_signal_that_is_sent_to_it_reaches_the_command_once(away, name):
-    argv = [*RUN, *python(LISTENER, "1", name)]
+    last = "SIGUSR1" if name == "SIGUSR2" else "SIGUSR2"
+    argv = [*RUN, *python(LISTENER, name, last)]
     with Started(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
         assert wrapper.stdout.readline() == "ready\n"
         wrapper.send_signal(getattr(signal, name))
-        assert wrapper.stdout.read() == f"{name}\n"
+        assert wrapper.stdout.readline() == f"{name}\n"
+        send_last(wrapper.pid, last)
+        assert wrapper.stdout.read() == f"{last}\n"
     assert wrapper.returncode == 0
+
+
+def send_last(pid, name):
+    """Send a signal to the wrapper once it has taken all that were sent before, so that it forwards this one last."""
+    wait_until(lambda: not is_pending(pid))
+    os.kill(pid, getattr(signal, name))
+
+
+def is_pending(pid):
+    """Return whether a signal waits for a process, on Linux; False elsewhere."""
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and int(status.read_text().split("\nShdPnd:")[1].split()[0], 16) != 0
 
 
 def in_terminal(away, *argv):
@@ -188,17 +190,21 @@ def in_terminal(away, *argv):
 
 
 def test_what_is_typed_reaches_the_command_once(away):
-    terminal = in_terminal(away, *python(LISTENER, "1", "SIGINT"))
+    terminal = in_terminal(away, *python(LISTENER, "SIGINT", "SIGUSR2"))
     terminal.until("ready")
     os.write(terminal.fd, b"\x03")
+    terminal.until("SIGINT")
+    send_last(terminal.pid, "SIGUSR2")
     assert terminal.wait() == 0
     assert terminal.seen.count("SIGINT") == 1
 
 
 def test_a_window_that_changes_is_reported_once(away):
-    terminal = in_terminal(away, *python(LISTENER, "1", "SIGWINCH"))
+    terminal = in_terminal(away, *python(LISTENER, "SIGWINCH", "SIGUSR2"))
     terminal.until("ready")
     fcntl.ioctl(terminal.fd, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 100, 0, 0))
+    terminal.until("SIGWINCH")
+    send_last(terminal.pid, "SIGUSR2")
     assert terminal.wait() == 0
     assert terminal.seen.count("SIGWINCH") == 1
 
@@ -256,8 +262,9 @@ def test_a_command_that_a_person_stops_for_a_while_is_waited_for_if_there_is_no_
     with Started(argv, env=away.env, stdout=subprocess.PIPE, text=True, start_new_session=True) as wrapper:
         pid = int(wrapper.stdout.readline())
         wait_until(lambda: state_of(pid) == "T")
-        time.sleep(0.2)
-        assert state_of(wrapper.pid) == "S"
+        send_last(wrapper.pid, "SIGWINCH")
+        wait_until(lambda: not is_pending(wrapper.pid))  # so it has dealt with the stop
+        assert state_of(wrapper.pid) != "T"
         os.kill(pid, signal.SIGCONT)
         assert wrapper.stdout.read() == "resumed\n"
     assert wrapper.returncode == 0
@@ -303,8 +310,10 @@ def test_the_commands_hooks_name_its_run(daemon):
         "import json, os; print(json.dumps({'event_id': 'e', 'event_type': 'stop', 'session_id': 's', 'ts': 1,"
         " 'project_path': os.getcwd(), 'run_id': os.environ['TAILHOOK_RUN_ID']}))"
     )
-    done = run(daemon, *python(f"import time; time.sleep(1); {print_event}"))
-    event = json.loads(done.stdout)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with Started([*RUN, *python(f"input(); {print_event}")], env=daemon.env, cwd=daemon.home, **pipes) as wrapper:
+        wait_until(lambda: plate_of(daemon))
+        event = json.loads(wrapper.communicate(b"\n", timeout=HANGS_S)[0])
     daemon.spool(event)
     wait_until(lambda: "s" in daemon.plates())
     assert daemon.plates()["s"]["run_id"] == event["run_id"]

@@ -77,7 +77,8 @@ def tailhook(
     if not needs_interpreter(words, env):
         if words[:1] == ("doctor",):
             constants = {**ONE_ROUND, **constants}
-        return command_server(words[:2] == ("plates", "serve")).run(words, env, cwd, stdin, HANGS_S, constants)
+        imports_plates = words[:2] == ("plates", "serve") or words[:1] == ("run",)
+        return command_server(imports_plates).run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],
         env=env,
