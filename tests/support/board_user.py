@@ -47,8 +47,9 @@ class Person:
         """
         before, same = None, 0
         while same < 10:
-            same = same + 1 if before == self.drawn else 0
-            before = self.drawn
+            after = self.drawn
+            same = same + 1 if before == after else 0
+            before = after
             await self.pilot.pause(0.05)
 
     async def press(self, *keys):

@@ -324,25 +324,22 @@ def test_the_quote_of_a_cookie_header_ends_the_cookies():
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_four_times_the_text_takes_four_times_as_long(piece):
     def seconds(count):
-        times = []
-        for _ in range(3):
-            start = time.process_time()
-            mask(piece * count)
-            times.append(time.process_time() - start)
-        return min(times)
+        start = time.process_time()
+        mask(piece * count)
+        return time.process_time() - start
 
     count = 20_000 // len(piece)
-    assert seconds(4 * count) < 8 * seconds(count) + 0.02
+    assert any(seconds(4 * count) < 8 * seconds(count) + 0.02 for _ in range(3))
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_command_of_any_letters_is_shown_in_a_few_milliseconds(piece):
-    times = []
-    for _ in range(5):
+    def seconds():
         start = time.process_time()
         plain_words(piece * (MAX_EXAMINED_CHARS // len(piece)), 200)
-        times.append(time.process_time() - start)
-    assert min(times) < (0.02 if not SANITIZER else 0.2)
+        return time.process_time() - start
+
+    assert any(seconds() < (0.02 if not SANITIZER else 0.2) for _ in range(5))
 
 
 def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():
