@@ -185,8 +185,10 @@ $(VENV)/built: $(VENV)/made $(CORE)
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-# The package is there, so pip adds what the extra needs without building the core again.
+# The package is there, so pip adds what the extra needs without building the core again. Each test worker would compile
+# the tests again, at the same time as the others, so they are compiled here.
 $(VENV)/board $(VENV)/test $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/built pyproject.toml
 	$(BIN)/python -m pip install --quiet 'tailhook[$*]'
 	@[ $* != test ] || .ci/postgresql
+	@[ $* != test ] || $(BIN)/python -m pytest --collect-only -q >/dev/null || true
 	@touch $@

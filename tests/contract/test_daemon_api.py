@@ -13,7 +13,6 @@ from tailhook.plates.app import Hub, make_app
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import Inbox
 
-
 MAX_TEXT_CHARS = 10**6 if IS_LONG else 1000
 
 
