@@ -13,10 +13,8 @@
 # Every pass is linear. A line costs its own bytes and the blocks that it closes, at any depth. Each byte of prose is
 # looked ahead at only a fixed number of times. Nothing recurses.
 #
-# To add a rule: a block goes to md_start_leaf or md_open_container (blocks.pxi), an inline to md_read_prose
-# (inlines.pxi), common parts to grammar.pxi. A new first byte goes into its list in markdown.h, a new kind of code into
-# the enum below and md_kind_name. The oracle is tests/support/oracles/markdown.py, deliberate differences are in
-# docs/decisions/markdown-differences.md.
+# docs/recipes.md lists the places of a new rule. The oracle is tests/support/oracles/markdown.py, deliberate
+# differences are in docs/decisions/markdown-differences.md.
 
 cdef enum:
     MD_FENCE

@@ -7,6 +7,7 @@ from io import FileIO
 from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, final, overload
 
+from tailhook.fleet.columns import MatchOptions
 from tailhook.transcripts.records import ToolResult, Usage
 
 # ---- JSON --------------------------------------------------------------------
@@ -712,8 +713,7 @@ class ScanProgram:
     gate: the table of an automaton to find all lines that could give a row, in their JSON text. None: all lines.
         It may be the table of the only set. Such a set may find more than its names, under the next number: such a hit
         only opens the gate.
-    options: the values of MatchOptions (src/tailhook/fleet/columns.py) in its order; up to 131,072 characters around a
-        match.
+    options: for matches; up to 131,072 characters around a match.
     roles, projects, sessions: of the counting records; empty for all. A folder below a project counts too.
     since, until: microseconds since 1970; None for no limit.
     known_types: pairs of a host and a type: records of other types are counted; none are if this is empty.
@@ -732,7 +732,7 @@ class ScanProgram:
         sets: Sequence[tuple[bytes, bool, int, int]] = (),
         names: Sequence[str] = (),
         gate: bytes | None = None,
-        options: tuple[bool | None, int, bool, bool] = (None, 0, False, False),
+        options: MatchOptions = ...,
         roles: Sequence[str] = (),
         since: int | None = None,
         until: int | None = None,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.host import Stop
-from support.host_payloads import codex, copilot, cursor, gemini
+from support.host_payloads import BY_HOST, codex, gemini
 from support.install import run_hook
 
 from tailhook.hosts import NAMES
@@ -15,7 +15,6 @@ from tailhook.install.hooks import with_hooks
 from tailhook.install.hooks_file import hooks_file_of
 from tailhook.install.survey import survey_host
 
-PAYLOADS = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
 USER_FILES = {
     "codex": ".codex/hooks.json",
     "gemini": ".gemini/settings.json",
@@ -80,9 +79,9 @@ def test_the_installed_hook_keeps_a_loop_going_and_lets_it_end(project, name):
     assert install(project, name).returncode == 0
     (command,) = commands(name, project.home / USER_FILES[name], hooks_file_of(name).stop_event)
     project.loop()
-    blocked = run_command(project, command, PAYLOADS[name](project, "Hm."))
+    blocked = run_command(project, command, BY_HOST[name](project, "Hm."))
     assert (blocked.exit_code, "[ITERATION 2/10]" in blocked.stdout) == (0, True)
-    ended = run_command(project, command, PAYLOADS[name](project, "<loop-done>COMPLETE</loop-done>"))
+    ended = run_command(project, command, BY_HOST[name](project, "<loop-done>COMPLETE</loop-done>"))
     assert (ended.exit_code, "[ITERATION" in ended.stdout) == (0, False)
 
 
@@ -113,7 +112,7 @@ def test_plates_is_registered_for_the_events_that_the_host_has(project, name):
     assert set(json.loads(path.read_text())["hooks"]) == set(file.events)
     assert install(project, name, "--with", "plates").stdout.startswith("Nothing to change")
     for event in file.reported_events:
-        payload = {**PAYLOADS[name](project, "Hm."), "notification_type": "permission_prompt", "trigger": "manual"}
+        payload = {**BY_HOST[name](project, "Hm."), "notification_type": "permission_prompt", "trigger": "manual"}
         if "hook_event_name" in payload:
             payload["hook_event_name"] = event
         (command,) = commands(name, path, event)

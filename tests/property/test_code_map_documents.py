@@ -11,6 +11,7 @@ from support.markdown_worst_cases import WORST_CASES
 from support.oracles.markdown import Oracle
 
 from tailhook.patterns.sets import code_spans
+from tailhook.pictures.explanation import CODE_WORDS
 
 DOCUMENTS = 40_000 if IS_LONG else 10_000
 
@@ -18,6 +19,8 @@ DOCUMENTS = 40_000 if IS_LONG else 10_000
 def test_generated_documents_have_the_code_of_the_oracle(report):
     random, oracle = Random(20260), Oracle()
     texts = [document(random) for _ in range(DOCUMENTS)]
+    kinds = {span.kind for text in texts[:1000] for span in code_spans(text)}
+    assert kinds == {*CODE_WORDS}, "markdown_documents.py generates every kind of code"
     differ = [text for text in texts if [tuple(span) for span in code_spans(text)] != oracle.spans(text)]
     report(f"markdown: {len(texts):,} generated documents compared with markdown-it-py, {len(differ)} differ")
     assert differ == []

@@ -169,6 +169,11 @@ def test_every_machine_has_cases_and_no_two_cases_have_one_name():
     assert len({case.name for case in CASES}) == len(CASES)
 
 
+def test_every_case_has_a_baseline_of_its_instructions():
+    baseline = Path(__file__).parents[2] / "benches" / "instructions.json"
+    assert {case.name for case in CASES} - json.loads(baseline.read_text()).keys() == set()
+
+
 def test_the_names_of_the_cases_with_every_machine_do_not_change_with_the_machines():
     names = [case.name for case in CASES if "," in case.machine]
     assert names == ["every machine that decides, no state", "every machine, no state"]

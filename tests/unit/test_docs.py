@@ -26,6 +26,7 @@ from support.library_sample import write_sample
 from tailhook.cli.parser import parser
 from tailhook.hook.config import KEYS
 from tailhook.hook.machines import MACHINES, machines_with
+from tailhook.hosts import NAMES, find_host
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -52,6 +53,7 @@ PAGES = [
     *sorted((ROOT / "plugin").rglob("*.md")),
 ]
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "benches" / "results" / "README.md"]
+HOST_PROPERTY = "src/tailhook/transcripts/transcript.py"  # its docstring lists the hosts
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OWN_FOLDERS = ("src", "tests", "benches", "docs", "ext", "plugin", "examples", ".ci")
 # `tailhook run` sets the first for its command, the native client the second for the cold hook; no person does.
@@ -281,6 +283,18 @@ def test_a_page_lists_every_machine_in_the_order_in_which_they_are_asked(page):
 def test_the_chart_of_a_stop_asks_the_machines_in_their_order():
     (chain,) = [line for line in DECIDES.read_text().splitlines() if line.count("-- allow -->") > 1]
     assert chain.split() == " -- allow --> ".join(name for name in MACHINES if name != "plates").split()
+
+
+@in_one_test("page", ["docs/installing.md", "docs/commands.md", "docs/library.md", "docs/scan-rows.md", HOST_PROPERTY])
+@in_one_test("host", NAMES)
+def test_a_page_that_lists_the_hosts_names_each(page, host):
+    assert re.search(rf"\b{host}\b", (ROOT / page).read_text())
+
+
+@in_one_test("page", ["README.md", "docs/glossary.md", "docs/installing.md", "docs/library.md", "docs/scan-rows.md"])
+@in_one_test("host", NAMES)
+def test_a_page_that_lists_the_hosts_names_each_for_people(page, host):
+    assert find_host(host).TITLE.removesuffix(" CLI") in (ROOT / page).read_text()
 
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():

@@ -1,13 +1,16 @@
 """The code map keeps to CommonMark where markdown-it-py does not: docs/decisions/markdown-differences.md."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tailhook.patterns.sets import code_spans
 
+PAGE = Path(__file__).parents[2] / "docs" / "decisions" / "markdown-differences.md"
 DIFFERENCES = {  # number and name: document, its code, its code by the untouched preset
     "1 a comment may end in a hyphen": ("a <!----->`b`", ["<!----->", "`b`"], "a &lt;!-----&gt;"),
     "2 a form feed is not a blank in an HTML block": ("<p\x0c\n`a`", ["`a`"], "<p\x0c\n`a`"),
@@ -45,6 +48,11 @@ def rendered():
     documents = json.dumps([markdown for markdown, _, _ in DIFFERENCES.values()])
     run = subprocess.run([sys.executable, "-c", program], input=documents, capture_output=True, text=True, check=True)
     return dict(zip(DIFFERENCES, json.loads(run.stdout), strict=True))
+
+
+def test_every_row_of_the_page_has_a_case():
+    rows = re.findall(r"^\| (\d+) \|", PAGE.read_text(), re.MULTILINE)
+    assert [*dict.fromkeys(name.split()[0] for name in DIFFERENCES)] == rows
 
 
 @pytest.mark.parametrize("difference", DIFFERENCES)

@@ -222,6 +222,14 @@ def test_every_row_has_the_columns_and_types_of_its_table(every):
         assert row["end"] > row["start"] >= 0
 
 
+@pytest.mark.parametrize("table", COLUMNS)
+def test_every_column_has_several_values_in_generated_files(table):
+    """If a column has one value, a generator of transcript_trees.py lacks its member."""
+    question = Question(patterns={"t": "TODO"}, signals=True, in_code=None, all_text=True)
+    found = [row for seed in range(8) for row in rows(table, mixed_files(Random(seed)), question)]
+    assert [name for name in COLUMNS[table] if len({str(row[name]) for row in found}) < 2] == []
+
+
 INT, FLAG, TIME = (int,), (bool,), (datetime, type(None))
 TYPES = {
     **dict.fromkeys(("offset", "start", "end", "line", "text_bytes", "bytes", "broken_lines", "errors"), INT),

@@ -19,8 +19,9 @@ import tailhook
 from tailhook._core import make_batch
 from tailhook.cli.scan import hiding
 from tailhook.fleet.output import ACL, whole_file, write_csv, write_jsonl
-from tailhook.fleet.redact import mask_context, mask_json
+from tailhook.fleet.redact import MASKED, mask_context, mask_json
 from tailhook.fleet.report import Progress
+from tailhook.fleet.typed_rows import ROWS
 
 # ---- the report and the progress -----------------------------------------------
 
@@ -180,6 +181,14 @@ def test_json_of_any_depth_is_masked(tmp_path):
     (tmp_path / "s.jsonl").write_text(record)
     (row,) = tailhook.scan(tmp_path, "tools", columns=["input"], redact=True).rows()
     assert row.input == deep.replace('"hunter two",7', '"[secret]","[secret]"')
+
+
+WITHOUT_WORDS = {"file", "message_id", "parent", "parent_uuid", "request_id", "tool_use_id", "uuid"}
+
+
+def test_every_column_of_a_text_is_masked_or_has_no_words_of_a_session():
+    types = {name: kind for row in ROWS.values() for name, kind in row.__annotations__.items()}
+    assert {name for name, kind in types.items() if kind in ("str", "str | None")} == MASKED | WITHOUT_WORDS
 
 
 def test_without_secrets_redacted_rows_are_the_rows(folder):

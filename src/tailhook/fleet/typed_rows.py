@@ -146,7 +146,7 @@ class ToolHalf(RowOfTools):
     project: Repeated | None
     is_result: bool
 
-    def _replace(self, *, ended: datetime | None, is_error: bool | None) -> ToolHalf: ...  # type: ignore[empty-body]
+    def _replace(self, **values: Any) -> ToolHalf: ...  # type: ignore[empty-body]
 
 
 class UsageHalf(RowOfUsage):
