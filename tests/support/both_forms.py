@@ -30,10 +30,6 @@ VARIES = re.compile(
 Done = subprocess.CompletedProcess[bytes]
 
 
-class PoolEnded(UserWarning):
-    """The pool that the tests share has ended; another one runs. The run's summary shows why."""
-
-
 class Forms:
     """The forms of one hook.
 
@@ -84,7 +80,7 @@ class Forms:
                 time.sleep(PAUSE_S)
             else:
                 code = self.pool.process.returncode
-                warnings.warn(f"the pool has ended with {code}: {self.pool.end() or 'it wrote nothing'}", PoolEnded, 1)
+                warnings.warn(f"the pool has ended with {code}: {self.pool.end() or 'it wrote nothing'}", stacklevel=1)
                 self.pool.serve()
                 self.name_pool()
         found = "the pool runs" if self.pool.finds_socket() else "nothing listens for the pool"

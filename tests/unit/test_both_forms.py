@@ -4,7 +4,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support.both_forms import Forms, PoolEnded
+from support.both_forms import Forms
 from support.host import SANITIZER, Project, short_folder
 from support.pool import Pool
 
@@ -20,6 +20,6 @@ def test_if_the_pool_of_the_tests_ends_its_end_is_shown_and_another_one_answers(
         first = pool.process
         first.send_signal(how)
         first.wait()
-        with pytest.warns(PoolEnded, match=f"has ended with {first.returncode}"):
+        with pytest.warns(UserWarning, match=f"the pool has ended with {first.returncode}"):
             assert project.stop("Hm.").allowed
         assert pool.process is not first
