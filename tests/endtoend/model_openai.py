@@ -81,6 +81,8 @@ class ResponsesHandler(ApiHandler):
     def do_POST(self):
         """Answer with a response."""
         body = self.body()
+        more = [tool for one in body["input"] if one["type"] == "additional_tools" for tool in one["tools"]]
+        body["tools"] = [*body.get("tools", ()), *more]  # newer models get them as a part of the conversation
         blocks = self.answer(body)
         number, usage = self.charge(body)
         spaces = namespaces(body)
@@ -94,7 +96,7 @@ class ResponsesHandler(ApiHandler):
 
 def namespaces(body: dict) -> dict[str, str]:
     """Return the namespaces of a request's tools by the tools' names."""
-    spaces = [tool for tool in body.get("tools", ()) if tool["type"] == "namespace"]
+    spaces = [tool for tool in body["tools"] if tool["type"] == "namespace"]
     return {tool["name"]: space["name"] for space in spaces for tool in space["tools"]}
 
 

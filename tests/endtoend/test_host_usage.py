@@ -246,30 +246,45 @@ def test_each_response_of_a_sub_agent_counts_once_in_the_session_of_its_parent(c
 
 
 @AT_ZERO_OR_FORKED
-def test_sub_agents_of_a_sub_agent_and_of_another_model_count_once(codex, fork):
+@pytest.mark.parametrize(("tools", "model_name"), [(FirstTools, "none"), (SecondTools, "gpt-6-sol")])
+def test_a_sub_agent_of_a_sub_agent_counts_once(codex, tools, model_name, fork):
     def parent(request):
-        yield from spawned(FirstTools, "Do a part.", fork, "The part is done.")
+        yield from spawned(tools, "Do a part.", fork, "The part is done.")
         yield "All is done."
 
     def child(request):
-        yield codex.bash("echo a part")
-        yield from spawned(FirstTools, "Do a small part.", fork, "The small part is done.")
-        yield from spawned(FirstTools, "Write a few words.", fork, "A few words.", model="gpt-6-luna")
+        yield from spawned(tools, "Do a small part.", fork, "The small part is done.")
         yield "The part is done."
 
     def grandchild(request):
-        yield codex.bash("echo a small part")
         yield "The small part is done."
 
-    codex.settings = FirstTools.settings
+    codex.settings, codex.model_name = tools.settings, model_name
     with codex.model(*by_agent(parent, child, grandchild)) as model:
         codex.run(model)
-        _, child_thread, *_ = dict.fromkeys(one.thread_id for one in model.bill)
-        for word in ("resume", "fork"):
-            codex.session = word, child_thread
-            codex.run(model, "And on.")
-    assert len({one.thread_id for one in model.bill}) == 5
-    assert [one.model for one in model.bill].count("gpt-6-luna") == 1
+        _, child_thread, _ = dict.fromkeys(one.thread_id for one in model.bill)
+        codex.session = "fork", child_thread
+        codex.run(model, "And on.")
+    assert len({one.thread_id for one in model.bill}) == 4
+    check_bill(codex, model)
+    check_files(codex, model)
+
+
+@AT_ZERO_OR_FORKED
+def test_a_sub_agent_of_another_model_counts_for_its_own_model_also_when_it_is_resumed(codex, fork):
+    def parent(request):
+        yield from spawned(FirstTools, "Do a part.", fork, "The part is done.", model="gpt-6-luna")
+        yield "All is done."
+
+    def child(request):
+        yield "The part is done."
+
+    with codex.model(*by_agent(parent, child)) as model:
+        codex.run(model)
+        _, child_thread = dict.fromkeys(one.thread_id for one in model.bill)
+        codex.session, codex.model_name = ("resume", child_thread), "gpt-6-luna"
+        codex.run(model, "And on.")
+    assert {(one.thread_id == child_thread, one.model) for one in model.bill} == {(False, "none"), (True, "gpt-6-luna")}
     check_bill(codex, model)
     check_files(codex, model)
 
