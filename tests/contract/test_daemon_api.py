@@ -3,10 +3,8 @@
 import re
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis.config import SchemathesisConfig
 from support.long_runs import IS_LONG, examples
 
 from tailhook.plates.app import Hub, make_app
@@ -27,6 +25,9 @@ def members(value, name):
 @pytest.fixture(scope="module")
 def described(tmp_path_factory):
     """Return the description that the application makes of itself."""
+    import schemathesis  # every worker collects this module, and the import takes a third of a second
+    from schemathesis.config import SchemathesisConfig
+
     folder = tmp_path_factory.mktemp("api")
     database = Database(f"sqlite:///{folder}/plates.db")
 
