@@ -1,5 +1,6 @@
 """Runs a daemon as a process, in a home folder of the test."""
 
+import fcntl
 import json
 import os
 import signal
@@ -128,6 +129,21 @@ def wait_until(there, seconds: float = STARTS):
         time.sleep(pause)
         pause = min(1.2 * pause, 0.1)
     return found
+
+
+def has_ended(state: Path) -> bool:
+    """Return whether the last program that a hook started in place of the daemon has ended."""
+    with (state / "daemon-start").open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
+
+
+def wait_for_end(state: Path) -> None:
+    """Wait for the end of the program that a hook started in place of the daemon."""
+    wait_until(lambda: has_ended(state))
 
 
 def answers(one: Daemon) -> bool:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -217,6 +217,13 @@ def switches_of(pid: int) -> int:
     """Return how often a process has waited."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("voluntary_ctxt")).split()[1])
+
+
+def is_at_rest(pids: Sequence[int], seconds: float = 1) -> bool:
+    """Return whether no process is woken in so many seconds. Wait for it: earlier work may last longer."""
+    before = [switches_of(pid) for pid in pids]
+    time.sleep(seconds)
+    return [switches_of(pid) for pid in pids] == before
 
 
 def pids_of(word: str) -> list[int]:

@@ -9,7 +9,6 @@ from random import Random
 
 import pytest
 from support.cases import in_one_test
-from support.host import SANITIZER
 from support.usual_secrets import MIXED, PASSWORD, PEM, SECRETS, is_shown, written
 
 from tailhook._core import find_keys
@@ -333,13 +332,13 @@ def test_four_times_the_text_takes_four_times_as_long(piece):
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
-def test_a_command_of_any_letters_is_shown_in_a_few_milliseconds(piece):
-    def seconds():
+def test_a_command_of_any_letters_is_shown_nearly_as_fast_as_one_of_words(piece):
+    def seconds(piece):
         start = time.process_time()
         plain_words(piece * (MAX_EXAMINED_CHARS // len(piece)), 200)
         return time.process_time() - start
 
-    assert any(seconds() < (0.02 if not SANITIZER else 0.2) for _ in range(5))
+    assert any(seconds(piece) < 100 * seconds("some words ") for _ in range(5))  # 13; a square of it is 4,000
 
 
 def test_the_rules_in_the_tree_are_those_of_the_release_that_they_name():
