@@ -1,4 +1,8 @@
-"""Fixtures: a page in a real browser that is signed in at a running daemon."""
+"""Fixtures: a page in a real browser that is signed in at a running daemon.
+
+The folder's tests share a browser, a daemon and a page. All three end before a test of another folder begins: the
+browser's client has an event loop of its own in this thread, and no other test may run in it.
+"""
 
 from urllib.parse import quote
 
@@ -6,16 +10,15 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
-from support.browser import launch  # noqa: E402
+from support.browser import BROWSER_TIMEOUT_MS, launch, load  # noqa: E402
 from support.daemon import daemon_in  # noqa: E402
 
-BROWSER_TIMEOUT_MS = 30_000  # milliseconds that a busy machine may take
 sync_api.expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser():
-    """Yield the browser, one for all tests."""
+    """Yield the browser."""
     with sync_api.sync_playwright() as playwright:
         one = launch(playwright)
         if isinstance(one, str):
@@ -24,9 +27,9 @@ def browser():
         one.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def shared(tmp_path_factory):
-    """Yield a running daemon that a module's tests share."""
+    """Yield a running daemon."""
     with daemon_in(tmp_path_factory.mktemp("browser")) as one:
         yield one.start()
 
@@ -48,30 +51,46 @@ def own(tmp_path):
 
 
 @pytest.fixture
-def open_board(browser):
-    """Call it with a daemon and a context's options: its board in a page that is signed in.
+def new_context(browser):
+    """Call it with a context's options: a new context, closed at the end."""
+    contexts = []
+
+    def make(**options):
+        contexts.append(browser.new_context(**options))
+        contexts[-1].set_default_timeout(BROWSER_TIMEOUT_MS)
+        return contexts[-1]
+
+    yield make
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def open_board(new_context):
+    """Call it with a daemon and a context's options: its board in a page and a context of its own, signed in.
+
+    script: runs in the page before its own.
 
     Its `faults` are the errors that the page logs, and the browser's refusals. They fail the test.
     """
-    contexts, faults = [], []
 
-    def open_one(daemon, **options):
-        context = browser.new_context(**options)
-        contexts.append(context)
-        context.set_default_timeout(BROWSER_TIMEOUT_MS)
-        context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}')")
+    def open_one(daemon, script="", **options):
+        context = new_context(**options)
+        context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}');{script}")
         page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
-        page.goto(daemon.base)
-        page.get_by_text("live", exact=True).wait_for()
+        watch(page, open_one.faults)
+        load(page, daemon)
         return page
 
-    open_one.faults = faults
+    open_one.faults = []
     yield open_one
-    for context in contexts:
-        context.close()
-    assert faults == []
+    assert open_one.faults == []
+
+
+def watch(page, faults):
+    """Append the errors that a page logs, and the browser's refusals, to `faults`."""
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text) if is_fault(said) else None)
 
 
 def is_fault(said) -> bool:
@@ -79,7 +98,28 @@ def is_fault(said) -> bool:
     return said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text and "ERR_INCOMPLETE" not in said.text
 
 
+@pytest.fixture(scope="package")
+def shared_page(browser, shared):
+    """Yield a page that is signed in at the shared daemon, and the list of its faults."""
+    context = browser.new_context()
+    context.set_default_timeout(BROWSER_TIMEOUT_MS)
+    context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{shared.secret}')")
+    page, faults = context.new_page(), []
+    watch(page, faults)
+    yield page, faults
+    context.close()
+
+
 @pytest.fixture
-def board(daemon, open_board):
-    """Return a page with the shared daemon's board."""
-    return open_board(daemon)
+def board(daemon, shared_page):
+    """Yield the shared page with the shared daemon's board, loaded again.
+
+    A test that leaves something in the page that a load does not end, such as a script, uses `open_board`.
+    """
+    page, faults = shared_page
+    faults.clear()
+    load(page, daemon)
+    yield page
+    page.evaluate("localStorage.clear()")
+    page.mouse.move(0, 0)
+    assert faults == []

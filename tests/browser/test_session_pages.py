@@ -11,6 +11,9 @@ from support.host import tailhook
 EXAMPLE = Path(__file__).parents[2] / "examples" / "session.py"
 HOSTILE = "</style></svg><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 WIDTHS = {"wide": 1280, "middle": 900, "narrow": 360}
+COLOURS = {"light": "rgb(246, 247, 248)", "dark": "rgb(16, 19, 23)"}
+# a page has the same colours at each width
+LOOKS = [*((width, "light") for width in WIDTHS), ("narrow", "dark")]
 
 
 @pytest.fixture(scope="module")
@@ -29,51 +32,60 @@ def pages(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def open_page(browser, pages):
-    """Call it with a page's name, a width and colours: the open page. A log line or a request fails the test."""
-    contexts, faults = [], []
+@pytest.fixture(scope="module")
+def page_and_faults(browser):
+    """Yield a page that the module's tests share, and the list of its log lines and of its requests."""
+    context = browser.new_context(viewport={"width": WIDTHS["wide"], "height": 800}, color_scheme="light")
+    page, faults = context.new_page(), []
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("console", lambda said: faults.append(said.text))
+    page.on("request", lambda request: faults.append(request.url) if not request.url.startswith("file:") else None)
+    yield page, faults
+    context.close()
 
-    def open_one(name, width, colours):
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=colours)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("console", lambda said: faults.append(said.text))
-        page.on("request", lambda request: faults.append(request.url) if not request.url.startswith("file:") else None)
+
+@pytest.fixture
+def open_page(page_and_faults, pages):
+    """Call it with a page's name: the open page. A log line or a request fails the test."""
+    page, faults = page_and_faults
+    faults.clear()
+
+    def open_one(name):
         page.goto((pages / f"{name}.html").as_uri())
         return page
 
     yield open_one
-    for context in contexts:
-        context.close()
     assert faults == []
 
 
-every_look = pytest.mark.parametrize(
-    ("name", "width", "colours"),
-    [  # a page has the same colours at each width
-        (name, width, colours)
-        for name in ("explain", "anatomy")
-        for width, colours in (*((width, "light") for width in WIDTHS), ("narrow", "dark"))
-    ],
-)
-
-
-@every_look
-def test_a_page_fits_its_screen_and_has_no_fault_of_accessibility(open_page, name, width, colours):
-    page = open_page(name, WIDTHS[width], colours)
+@pytest.mark.parametrize("name", ["explain", "anatomy"])
+def test_a_page_fits_its_screen_and_has_no_fault_of_accessibility(open_page, name):
+    page = open_page(name)
     assert page.title() in ("The newest message of session.jsonl", "The anatomy of session.jsonl")
-    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]
-    back = page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert back == {"light": "rgb(246, 247, 248)", "dark": "rgb(16, 19, 23)"}[colours]
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    for width, colours in LOOKS:
+        look(page, width, colours)
+        assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width], width
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == COLOURS[colours]
+        found = Axe().run(page)
+        assert found.violations_count == 0, (width, colours, found.generate_report())
+    assert page.title() in ("The newest message of session.jsonl", "The anatomy of session.jsonl")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_one_picture_is_seen_and_none_of_its_labels_overlap(open_page, width):
-    page = open_page("anatomy", WIDTHS[width], "light")
+def look(page, width, colours="light"):
+    """Show a page at a width and in colours."""
+    page.set_viewport_size({"width": WIDTHS[width], "height": 800})
+    page.emulate_media(color_scheme=colours)
+
+
+def test_one_picture_is_seen_and_none_of_its_labels_overlap(open_page):
+    page = open_page("anatomy")
+    for width in WIDTHS:
+        look(page, width)
+        assert_one_picture(page, width)
+
+
+def assert_one_picture(page, width):
+    """Check that the picture for a width is seen, and no other, and that its labels do not overlap."""
     seen = [one.get_attribute("class") for one in page.locator("svg").all() if one.is_visible()]
     assert seen == [f"anatomy {width}"]
     boxes = page.evaluate(
@@ -93,7 +105,7 @@ def test_one_picture_is_seen_and_none_of_its_labels_overlap(open_page, width):
 
 
 def test_a_mark_leads_to_its_reason(open_page):
-    page = open_page("explain", 1280, "light")
+    page = open_page("explain")
     mark = page.locator("mark.counts", has_text="<loop-done>").first
     note = page.locator(f"#{mark.get_attribute('aria-describedby')}")
     assert "signal COMPLETE counts: alone on its line, outside of code" in note.inner_text()

@@ -5,12 +5,13 @@ import re
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
 
 import pytest
-from conftest import BROWSER_TIMEOUT_MS
-from playwright.sync_api import expect
-from support.browser import row
-from support.daemon import answers, request, wait_until
+from playwright.sync_api import Page, expect
+from support.browser import BROWSER_TIMEOUT_MS, row
+from support.daemon import Daemon, answers, daemon_in, request, wait_until
+from support.host import HANGS_S
 
 WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a secret
 
@@ -68,23 +69,47 @@ def stranger():
         one.close()
 
 
-@pytest.fixture
-def signed_in(browser, own):
-    """Open the link of a started daemon in a browser of its own; return the page."""
-    contexts = []
+class SignedIn(NamedTuple):
+    """A page that a daemon's link signed in, and what the page sent: addresses, headers and bodies."""
 
-    def open_link(link=None):
+    daemon: Daemon
+    page: Page
+    sent: list[tuple[str, dict[str, str], str | None]]
+
+
+@pytest.fixture(scope="module")
+def signed_in(browser, tmp_path_factory):
+    """Yield a daemon, and a page that its link signed in. A session of `first` has ended its turn."""
+    with daemon_in(tmp_path_factory.mktemp("signed-in")) as daemon:
+        daemon.start().post("stop", project_path="/src/first")
         context = browser.new_context()
-        contexts.append(context)
         context.set_default_timeout(BROWSER_TIMEOUT_MS)
-        page = context.new_page()
-        page.goto(link or own.link)
-        page.get_by_text("live", exact=True).wait_for()
-        return page
+        page, sent = context.new_page(), []
 
-    yield open_link
-    for context in contexts:
+        def keep(request):
+            sent.append((request.url, request.all_headers(), request.post_data))
+
+        page.on("request", keep)
+        page.goto(daemon.link)
+        page.get_by_text("live", exact=True).wait_for()
+        page.remove_listener("request", keep)
+        yield SignedIn(daemon, page, sent)
         context.close()
+
+
+@pytest.fixture
+def new_tab(signed_in):
+    """Call it with a page's address: that page in another tab of the same browser, closed at the end."""
+    tabs = []
+
+    def open_tab(address):
+        tabs.append(signed_in.page.context.new_page())
+        tabs[-1].goto(address)
+        return tabs[-1]
+
+    yield open_tab
+    for tab in tabs:
+        tab.close()
 
 
 def opens_the_board(base, word):
@@ -96,110 +121,80 @@ def opens_the_board(base, word):
 # ---- the link --------------------------------------------------------------------
 
 
-def test_a_link_signs_one_tab_in_and_leaves_the_address_bar(own, signed_in, browser):
-    own.start().post("stop", project_path="/src/first")
-    page = signed_in()
-    expect(page).to_have_url(f"{own.base}/")
+def test_a_link_signs_one_tab_in_and_leaves_the_address_bar(signed_in, new_context):
+    daemon, page, _ = signed_in
+    expect(page).to_have_url(f"{daemon.base}/")
     expect(row(page, "first")).to_be_visible()
     assert page.evaluate("history.length") == 2  # the empty page and the board: no entry has the code
     assert page.context.cookies() == []
     assert page.evaluate("Object.keys(localStorage)") == []
-    another = browser.new_context()
-    try:
-        late = another.new_page()
-        late.goto(own.link)
-        expect(late.locator("#away")).to_contain_text("its link was used before")
-        expect(late.locator("#connection")).to_have_text("signed out")
-        expect(late).to_have_url(f"{own.base}/")
-        assert late.locator("#board li").count() == 0
-    finally:
-        another.close()
+    late = new_context().new_page()
+    late.goto(daemon.link)
+    expect(late.locator("#away")).to_contain_text("its link was used before")
+    expect(late.locator("#connection")).to_have_text("signed out")
+    expect(late).to_have_url(f"{daemon.base}/")
+    assert late.locator("#board li").count() == 0
 
 
-def test_the_code_of_a_link_is_sent_once_and_in_no_address(own, browser):
-    own.start()
-    code = own.link.partition("once=")[2]
-    context = browser.new_context()
-    sent = []
-    try:
-        page = context.new_page()
-        page.on("request", lambda request: sent.append((request.url, request.all_headers(), request.post_data)))
-        page.goto(own.link)
-        page.get_by_text("live", exact=True).wait_for()
-    finally:
-        context.close()
+def test_the_code_of_a_link_is_sent_once_and_in_no_address(signed_in):
+    daemon, _, sent = signed_in
+    code = daemon.link.partition("once=")[2]
     assert code
     assert not [url for url, _, _ in sent if code in url]
-    assert [url for url, headers, body in sent if code in json.dumps([headers, body])] == [f"{own.base}/sign-in"]
+    assert [url for url, headers, body in sent if code in json.dumps([headers, body])] == [f"{daemon.base}/sign-in"]
     assert not [url for url, headers, _ in sent if "cookie" in headers]
 
 
-def test_a_tab_stays_signed_in_when_it_is_loaded_again(own, signed_in):
-    own.start().post("stop", project_path="/src/first")
-    page = signed_in()
+def test_a_tab_stays_signed_in_when_it_is_loaded_again(signed_in):
+    page = signed_in.page
     page.reload()
     expect(page.locator("#connection")).to_have_text("live")
     expect(row(page, "first")).to_be_visible()
 
 
-def test_a_new_tab_is_not_signed_in_and_explains_how_to_sign_in(own, signed_in):
-    own.start()
-    page = signed_in()
-    other = page.context.new_page()
-    other.goto(own.base)
+def test_a_new_tab_is_not_signed_in_and_explains_how_to_sign_in(signed_in, new_tab):
+    other = new_tab(signed_in.daemon.base)
     expect(other.locator("#away")).to_contain_text("This tab is not signed in. To sign in, start the daemon again")
     expect(other.locator("#connection")).to_have_text("signed out")
 
 
-def test_a_tab_that_another_one_opens_with_its_storage_is_signed_in(own, signed_in):
+def test_a_tab_that_another_one_opens_with_its_storage_is_signed_in_and_a_used_link_does_not_sign_it_out(signed_in):
     """As browsers duplicate a tab: the storage goes with it."""
-    own.start().post("stop", project_path="/src/first")
-    page = signed_in()
-    with page.expect_popup() as popup:
-        page.evaluate("window.open(location.href)")
-    expect(popup.value.locator("#connection")).to_have_text("live")
-    expect(row(popup.value, "first")).to_be_visible()
+    with signed_in.page.expect_popup() as popup:
+        signed_in.page.evaluate("window.open(location.href)")
+    tab = popup.value
+    expect(tab.locator("#connection")).to_have_text("live")
+    expect(row(tab, "first")).to_be_visible()
+    tab.evaluate("link => { location.href = link; }", signed_in.daemon.link)
+    tab.reload()
+    expect(tab.locator("#connection")).to_have_text("live")
+    tab.close()
 
 
-def test_a_link_that_is_opened_in_a_tab_that_shows_the_board_signs_it_in(own, signed_in, browser):
+def test_a_link_that_is_opened_in_a_tab_that_shows_the_board_signs_it_in(own, new_context):
     """Only the fragment differs, so the browser does not load the page again."""
     own.start().post("stop", project_path="/src/first")
-    context = browser.new_context()
-    try:
-        page = context.new_page()
-        page.goto(own.base)
-        expect(page.locator("#connection")).to_have_text("signed out")
-        page.evaluate("link => { location.href = link; }", own.link)
-        expect(page.locator("#connection")).to_have_text("live")
-        expect(page.locator("#away")).to_be_hidden()
-        expect(row(page, "first")).to_be_visible()
-        expect(page).to_have_url(f"{own.base}/")
-    finally:
-        context.close()
-
-
-def test_a_link_that_was_used_does_not_sign_a_tab_out(own, signed_in):
-    own.start()
-    page = signed_in()
+    page = new_context().new_page()
+    page.goto(own.base)
+    expect(page.locator("#connection")).to_have_text("signed out")
     page.evaluate("link => { location.href = link; }", own.link)
-    page.reload()
     expect(page.locator("#connection")).to_have_text("live")
+    expect(page.locator("#away")).to_be_hidden()
+    expect(row(page, "first")).to_be_visible()
+    expect(page).to_have_url(f"{own.base}/")
 
 
-def test_a_browser_that_keeps_nothing_is_signed_in_until_the_page_is_left(own, browser):
+def test_a_browser_that_keeps_nothing_is_signed_in_until_the_page_is_left(own, new_context):
     own.start().post("stop", project_path="/src/first")
-    context = browser.new_context()
+    context = new_context()
     context.add_init_script(
         "Object.defineProperty(window, 'sessionStorage', {get() { throw new DOMException('no', 'SecurityError'); }})"
     )
-    try:
-        page = context.new_page()
-        page.goto(own.link)
-        expect(row(page, "first")).to_be_visible()
-        page.reload()
-        expect(page.locator("#connection")).to_have_text("signed out")
-    finally:
-        context.close()
+    page = context.new_page()
+    page.goto(own.link)
+    expect(row(page, "first")).to_be_visible()
+    page.reload()
+    expect(page.locator("#connection")).to_have_text("signed out")
 
 
 # ---- the stream ------------------------------------------------------------------
@@ -219,11 +214,21 @@ PLATE = {
 }
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1 << 16])
-def test_the_stream_is_read_however_it_is_cut(own, open_board, size):
+def test_the_stream_is_read_however_it_is_cut(board):
     """Its lines end in all three ways, and the pieces cut characters and line ends in two."""
-    page = open_board(own.start())
-    found = page.evaluate(
+    for size in (1, 2, 3, 7, 1 << 16):
+        assert read_stream(board, size) == [
+            ["plates", "[\n]"],
+            ["plate", json.dumps(PLATE, ensure_ascii=False)],
+            ["unknown", "{}"],
+            ["message", "no name"],
+            ["message", ""],
+        ], size
+
+
+def read_stream(page, size):
+    """Return the events that the page reads from the stream in pieces of `size` bytes."""
+    return page.evaluate(
         """async ([bytes, size]) => {
             const stream = new ReadableStream({
                 start(controller) {
@@ -239,65 +244,65 @@ def test_the_stream_is_read_however_it_is_cut(own, open_board, size):
         }""",
         [list(STREAM.replace(b"%b", json.dumps(PLATE, ensure_ascii=False).encode())), size],
     )
-    assert found == [
-        ["plates", "[\n]"],
-        ["plate", json.dumps(PLATE, ensure_ascii=False)],
-        ["unknown", "{}"],
-        ["message", "no name"],
-        ["message", ""],
-    ]
 
 
 # ---- away and back ---------------------------------------------------------------
 
 
-def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(own, open_board):
+def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(daemon, board):
     """The run of the daemon goes on, so the secret counts: it only opens its sockets again."""
-    own.start().post("prompt_submit", "s", ts=1)
-    page = open_board(own)
-    expect(row(page, "p").locator(".status")).to_have_text("running")
-    page.evaluate(
+    daemon.post("prompt_submit", "s", ts=1)
+    expect(row(board, "p").locator(".status")).to_have_text("running")
+    board.evaluate(
         "window.said = []; new MutationObserver(() => said.push(document.querySelector('#connection')."
         "textContent)).observe(document.querySelector('#connection'), {childList: true, characterData: true,"
         " subtree: true})"
     )
-    (own.runtime / "poke").unlink()
-    wait_until(lambda: "away" in page.evaluate("said"))
-    wait_until((own.runtime / "poke").exists)
-    wait_until(lambda: answers(own))
-    own.post("stop", "s", ts=2)
-    own.post("stop", "new", project_path="/new", ts=3)
-    expect(page.locator("#connection")).to_have_text("live")
-    expect(page.locator("#away")).to_be_hidden()
-    expect(row(page, "p").locator(".status")).to_have_text("idle")
-    expect(row(page, "new")).to_be_visible()
+    (daemon.runtime / "poke").unlink()
+    wait_until(lambda: "away" in board.evaluate("said"))
+    wait_until((daemon.runtime / "poke").exists)
+    wait_until(lambda: answers(daemon))
+    daemon.post("stop", "s", ts=2)
+    daemon.post("stop", "new", project_path="/new", ts=3)
+    expect(board.locator("#connection")).to_have_text("live")
+    expect(board.locator("#away")).to_be_hidden()
+    expect(row(board, "p").locator(".status")).to_have_text("idle")
+    expect(row(board, "new")).to_be_visible()
 
 
-def test_a_tab_shows_that_the_daemon_is_away_while_it_is(own, open_board):
-    own.start().post("prompt_submit", "s", ts=1)
-    page = open_board(own)
-    expect(row(page, "p")).to_be_visible()
-    own.stop()
-    expect(page.locator("#away")).to_contain_text("The daemon does not answer")
-    expect(page.locator("#connection")).to_have_text("away")
-    expect(row(page, "p")).to_be_visible()
+# Without shared workers, the stream is in the page: the page's clock is its clock.
+COUNTED = """
+delete globalThis.SharedWorker;
+window.sent = 0;
+window.fetch = new Proxy(fetch, {
+  apply(send, page, given) { window.sent++; return Reflect.apply(send, page, given); },
+});
+"""
 
 
-def test_after_a_new_start_a_tab_explains_how_to_sign_in_and_sends_nothing_more(own, open_board):
-    own.start().post("stop", project_path="/src/first")
-    page = open_board(own)
+@pytest.mark.parametrize("script", ["", COUNTED], ids=["shared worker", "stream in the page"])
+def test_a_tab_shows_that_the_daemon_is_away_and_after_a_new_start_explains_how_to_sign_in_and_sends_nothing_more(
+    own, open_board, script
+):
+    own.start().post("prompt_submit", project_path="/src/first", ts=1)
+    page = open_board(own, script)
+    expect(row(page, "first")).to_be_visible()
     port = own.base.rpartition(":")[2]
     own.stop()
     expect(page.locator("#away")).to_contain_text("The daemon does not answer")
+    expect(page.locator("#connection")).to_have_text("away")
+    expect(row(page, "first")).to_be_visible()
+    if script:
+        page.clock.install()
     own.start("--port", port)
     expect(page.locator("#away")).to_contain_text("This tab is not signed in any more: the daemon was started again.")
     expect(page.locator("#away")).to_contain_text("open the link that it prints:  tailhook plates serve")
     expect(page.locator("#connection")).to_have_text("signed out")
     assert page.evaluate("sessionStorage.length") == 0
-    sent = []
-    page.on("request", lambda request: sent.append(request.url))
-    page.wait_for_timeout(6000)  # longer than the pause between two attempts
-    assert sent == []
+    if script:
+        sent = page.evaluate("sent")
+        page.clock.fast_forward("01:00:00")  # longer than any pause between two attempts
+        assert page.evaluate("sent") == sent > 0
     page.evaluate("link => { location.href = link; }", own.link)  # and the same tab is signed in by another link
     expect(page.locator("#connection")).to_have_text("live")
     page.close()
@@ -308,35 +313,33 @@ def test_after_a_new_start_a_tab_explains_how_to_sign_in_and_sends_nothing_more(
 # ---- other users -----------------------------------------------------------------
 
 
-def test_a_server_on_another_port_gets_nothing_that_opens_the_board(own, signed_in, stranger):
+def test_a_server_on_another_port_gets_nothing_that_opens_the_board(signed_in, new_tab, stranger):
     """A signed-in browser visits it, and its page tries to reach the daemon."""
-    own.start().post("stop", project_path="/src/first")
-    page = signed_in()
+    base = signed_in.daemon.base
     script = f"""<!doctype html><title>mine</title><script>
         const tries = [
-            fetch("{own.base}/plates", {{credentials: "include"}}).then(answer => answer.text()),
-            fetch("{own.base}/plates", {{credentials: "include", mode: "no-cors"}}).then(answer => answer.text()),
-            fetch("{own.base}/sign-in", {{method: "POST", mode: "no-cors", body: "x"}}).then(answer => answer.text()),
+            fetch("{base}/plates", {{credentials: "include"}}).then(answer => answer.text()),
+            fetch("{base}/plates", {{credentials: "include", mode: "no-cors"}}).then(answer => answer.text()),
+            fetch("{base}/sign-in", {{method: "POST", mode: "no-cors", body: "x"}}).then(answer => answer.text()),
         ];
         Promise.allSettled(tries).then(found => fetch("/found", {{method: "POST", body: JSON.stringify(found)}}));
-    </script><iframe src="{own.base}/"></iframe><img src="{own.base}/web/icon.svg">"""
+    </script><iframe src="{base}/"></iframe><img src="{base}/web/icon.svg">"""
     theirs = stranger(body=script.encode())
-    visitor = page.context.new_page()
-    visitor.goto(theirs.url)
+    new_tab(theirs.url)
     wait_until(lambda: any("POST /found" in head for head in theirs.received))
     found = next(head for head in theirs.received if "POST /found" in head)
     assert "first" not in found
     assert theirs.words()
-    assert not [word for word in theirs.words() if opens_the_board(own.base, word)]
+    assert not [word for word in theirs.words() if opens_the_board(base, word)]
     assert not [head for head in theirs.received if "cookie:" in head.lower() or "authorization:" in head.lower()]
-    assert row(page, "first").is_visible()
+    assert row(signed_in.page, "first").is_visible()
 
 
-def test_a_server_that_takes_the_port_of_a_dead_daemon_gets_nothing_usable(own, signed_in, stranger):
+def test_a_server_that_takes_the_port_of_a_dead_daemon_gets_nothing_usable(own, open_board, stranger):
     """The open tab keeps sending requests to the port; no person touches it."""
     own.start().post("stop", project_path="/src/first")
     token = own.token
-    page = signed_in()
+    page = open_board(own)
     port = int(own.base.rpartition(":")[2])
     own.stop()
     expect(page.locator("#connection")).to_have_text("away")
@@ -351,11 +354,9 @@ def test_a_server_that_takes_the_port_of_a_dead_daemon_gets_nothing_usable(own, 
     assert not [word for word in theirs.words() if opens_the_board(own.base, word)]
 
 
-def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(own):
+def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(daemon):
     """A run's secrets are valid as long as it lives, so no other process may get the port and be sent them."""
-    own.start()
-    port = int(own.base.rpartition(":")[2])
-    secret = own.secret
+    port = int(daemon.base.rpartition(":")[2])
     stop = threading.Event()
     taken = []
 
@@ -371,12 +372,12 @@ def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(own):
     thread.start()
     try:
         for _ in range(3):
-            (own.runtime / "poke").unlink()
-            wait_until((own.runtime / "poke").exists)
-            wait_until(lambda: answers(own))
-            assert request("GET", f"{own.base}/health", timeout=30).status_code == 200
+            (daemon.runtime / "poke").unlink()
+            wait_until((daemon.runtime / "poke").exists)
+            wait_until(lambda: answers(daemon))
+            assert request("GET", f"{daemon.base}/health", timeout=HANGS_S).status_code == 200
     finally:
         stop.set()
         thread.join()
     assert taken == []
-    assert opens_the_board(own.base, secret)
+    assert opens_the_board(daemon.base, daemon.secret)

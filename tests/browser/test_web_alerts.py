@@ -1,6 +1,5 @@
 """The web board's sound and notification, in a real browser."""
 
-import pytest
 from playwright.sync_api import expect
 from support.browser import row
 
@@ -18,10 +17,7 @@ AudioContext.prototype.createOscillator = new Proxy(AudioContext.prototype.creat
 
 
 def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon, open_board):
-    page = open_board(daemon)
-    page.add_init_script(WATCHED)
-    page.reload()
-    expect(page.locator("#connection")).to_have_text("live")
+    page = open_board(daemon, WATCHED)
     daemon.post("permission_asked", ts=1)
     expect(row(page, "p")).to_be_visible()
     assert page.evaluate("heard") == []
@@ -46,33 +42,22 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
     assert len(page.evaluate("heard")) == 3
 
 
-@pytest.fixture
-def alerting(daemon, open_board):
-    """Return a board's page that gives both alerts and lists them in `heard`. One session has waited before."""
+def test_a_session_alerts_when_it_begins_to_wait_but_not_when_it_waited_before_or_asks_again(daemon, open_board):
     daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
-    page = open_board(daemon)
-    page.add_init_script(WATCHED)
-    page.evaluate("for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1')")
-    page.reload()
+    on = "for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1');"
+    page = open_board(daemon, WATCHED + on)
     expect(row(page, "waited")).to_be_visible()
-    return page
-
-
-def test_another_question_during_a_wait_gives_no_second_alert(daemon, alerting):
     for ts, event, words in (
         (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
         (3, {"event_type": "stop", "error": "overloaded"}, "error"),
     ):
         daemon.post(session="waited", project_path="/waited", ts=ts, **event)
-        expect(row(alerting, "waited").locator(".status")).to_have_text(words)
-    assert alerting.evaluate("heard") == []
-
-
-def test_a_session_that_appears_in_need_of_attention_alerts_but_not_one_that_waited_before(daemon, alerting):
+        expect(row(page, "waited").locator(".status")).to_have_text(words)
+    assert page.evaluate("heard") == []
     daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
-    daemon.post("permission_asked", "new", project_path="/new", ts=3)
-    expect(row(alerting, "new")).to_be_visible()
-    assert alerting.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
+    daemon.post("permission_asked", "new", project_path="/new", ts=3)  # it appears in need of attention
+    expect(row(page, "new")).to_be_visible()
+    assert page.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
 
 
 def test_without_the_browsers_leave_there_is_no_notification(daemon, board):

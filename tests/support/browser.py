@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FETCHING = 600  # seconds that the download may take
+BROWSER_TIMEOUT_MS = 120_000  # a page that takes so long hangs, also on a busy machine
 
 
 def launch(playwright: Playwright) -> "Browser | str":
@@ -54,3 +55,9 @@ def fetch_error() -> str:
 def row(page, project):
     """Return the row of a project."""
     return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))
+
+
+def load(page, daemon):
+    """Load the board in a page, and wait until it is live."""
+    page.goto(daemon.base)
+    page.get_by_text("live", exact=True).wait_for()
