@@ -18,13 +18,10 @@ help: ## show the goals
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
-# The browser's tests have a loop of their own, which others in the same process would run in. They run although another
-# test failed. Five workers for two processors: most tests wait for processes that they started.
+# Five workers for two processors: most tests wait for processes that they started. The first worker begins with the
+# browser's tests, and the others take over what is left of its last tests: so one browser runs.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
-	@failed=0; set -x; \
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS) || failed=1; \
-	$(if $(TESTS),,$(BIN)/python -m pytest -n auto --dist worksteal tests/browser || failed=1;) \
-	exit $$failed
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 stress: $(VENV)/built $(VENV)/test ## all tests beside four busy processes, RUNS (10) times, with each run's result and time
 	@.ci/stress
@@ -52,12 +49,14 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
+# Chromium is not built with the sanitizers, and runs no line of Python.
+WITHOUT_BROWSER := --ignore=tests/browser
 sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
 	$(PYTHON) -m venv .venv-sanitize
 	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
-	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(TESTS)
+	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(or $(TESTS),$(WITHOUT_BROWSER))
 
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
 THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
@@ -74,7 +73,7 @@ coverage: ## branches of the Python code and lines of the core that the suite re
 	rm -rf build/coverage
 	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet '.[test]'
 	.venv-coverage/bin/python -m coverage erase
-	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider
+	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider $(WITHOUT_BROWSER)
 	.venv-coverage/bin/python -m coverage combine --quiet
 	.venv-coverage/bin/python -m coverage report
 	@gcov -n $$(find build/coverage -name _core.gcda) 2>/dev/null \

@@ -13,6 +13,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 from support.browser import BROWSER_TIMEOUT_MS, launch, load  # noqa: E402
 from support.daemon import daemon_in  # noqa: E402
 
+VIEWPORT = {"width": 1280, "height": 720}  # Playwright's own
 sync_api.expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 
 
@@ -100,10 +101,14 @@ def is_fault(said) -> bool:
 
 @pytest.fixture(scope="package")
 def shared_page(browser, shared):
-    """Yield a page that is signed in at the shared daemon, and the list of its faults."""
-    context = browser.new_context()
+    """Yield a page that is signed in at the shared daemon, and the list of its faults.
+
+    Another tab stays open, so the worker with the daemon's stream goes on when the page is loaded again.
+    """
+    context = browser.new_context(viewport=VIEWPORT)
     context.set_default_timeout(BROWSER_TIMEOUT_MS)
     context.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{shared.secret}')")
+    load(context.new_page(), shared)
     page, faults = context.new_page(), []
     watch(page, faults)
     yield page, faults
@@ -119,7 +124,10 @@ def board(daemon, shared_page):
     page, faults = shared_page
     faults.clear()
     load(page, daemon)
+    page.get_by_text("No sessions yet").wait_for()  # the worker knows that the plates of other tests are deleted
     yield page
     page.evaluate("localStorage.clear()")
     page.mouse.move(0, 0)
+    page.set_viewport_size(VIEWPORT)
+    page.emulate_media(color_scheme="null", reduced_motion="null")
     assert faults == []
