@@ -32,7 +32,7 @@ def test_a_database_of_another_kind_is_refused_with_those_that_can_be_used(own, 
 
 def test_an_invalid_port_is_wrong_usage(own):
     for port in ("99999", "-1", "http"):
-        done = subprocess.run([*SERVE, "--port", port], env=own.env, capture_output=True, text=True, check=False)
+        done = tailhook("plates", "serve", "--port", port, env=own.env, cwd=own.home)
         assert (done.returncode, "is not a port" in done.stderr) == (2, True)
 
 
