@@ -17,7 +17,9 @@ import multiprocessing
 import os
 import random
 import re
+import shlex
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -143,10 +145,12 @@ def baseline(module: str) -> tuple[str, float]:
     source = path.read_text("utf-8")
     try:
         path.write_text("raise AssertionError('the mutated module is imported')\n", "utf-8")
-        outcome, output = run_tests(command_of(module), timeout=600)
+        # Both streams: an error in conftest.py is on stderr, which run_tests drops.
+        done = subprocess.run(shlex.split(command_of(module)), capture_output=True, text=True, timeout=600, check=False)
+        output = done.stdout + done.stderr
     finally:
         path.write_text(source, "utf-8")
-    if outcome is not TestOutcome.KILLED or "the mutated module is imported" not in output:
+    if not done.returncode or "the mutated module is imported" not in output:
         return f"{module}: its tests do not import the copy that is changed\n{output}", seconds
     return "", seconds
 
