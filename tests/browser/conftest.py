@@ -119,7 +119,7 @@ def shared_page(browser, shared):
 def board(daemon, shared_page):
     """Yield the shared page with the shared daemon's board, loaded again.
 
-    A test that leaves something in the page that a load does not end, such as a script, uses `open_board`.
+    A load does not end a script or a clock in the page: a test with one of them uses `open_board`.
     """
     page, faults = shared_page
     faults.clear()

@@ -153,7 +153,7 @@ def test_each_status_has_its_words_and_its_symbol(daemon, board):
     for words, (_, symbol) in shown.items():
         expect(row(board, words).locator(".status")).to_have_text(words)
         expect(row(board, words).locator(".sign")).to_have_text(symbol)
-    board.keyboard.press("?")  # the help lists all of the daemon's
+    board.keyboard.press("?")  # the help lists every symbol of the daemon
     expect(board.locator("#helping .signs dd")).to_have_count(7)
     expect(board.locator("#helping .signs")).to_contain_text("awaiting approval")
     expect(board.locator("#helping .keys")).to_contain_text(f"filter by {FILTER_FIELDS}")
