@@ -12,7 +12,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_STRANGERS = 128
-STRANGER_TIMEOUT_S = 5.0  # for a stranger's request, from the connection's start or from the last answer
+STRANGER_TIMEOUT_S = 5.0  # for a stranger's request, from the connection's start or the last answer; and for its answer
 MAX_BACKLOG = 64  # connections that asyncio accepts in a row before it does anything else
 MAX_OPEN_FILES = 10_240  # macOS reports no limit, but accepts no more
 
@@ -82,7 +82,7 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def wait(self) -> None:
-        """Start the timeout for the next request, unless a token was sent."""
+        """Start the timeout for the next request, or for its answer, unless a token was sent."""
         if self in self.strangers.connections:
             if self.end:
                 self.end.cancel()

@@ -110,6 +110,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         connection: Connection = scope["state"]["connection"]
+        connection.wait()  # the time since the last answer must not end this one in the middle
         headers = Headers(scope=scope)
         given = bearer(headers)
         if fault := self.find_fault(scope, headers):
