@@ -45,7 +45,7 @@ def test_a_signal_ends_the_benchmark_with_its_pool_and_its_folder(number, tmp_pa
             pools = [pid for pid in pids_of(entry) if f"{place}/".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()]
             assert len(pools) >= 1
             running.send_signal(number)
-            assert running.wait(timeout=STARTS) == 128 + number
+            assert (running.communicate(timeout=STARTS)[1], running.returncode) == (b"", 128 + number)
         assert list(Path(place).iterdir()) == []
         wait_until(lambda: not any(map(is_alive, pools)))
 
