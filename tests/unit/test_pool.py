@@ -21,8 +21,9 @@ from support.triage import entry, pipeline
 from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import check_pool, describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
+from tailhook.pool import worker as worker_module
 from tailhook.pool.installation import READY_LAYOUT, socket_of
-from tailhook.pool.worker import REQUEST_LAYOUT, parse_request, receive_in_time
+from tailhook.pool.worker import REQUEST_LAYOUT, has_hung_up, parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
 from tailhook.stores.hook_times import RECORD_BYTES, RECORDS, read_times, record_cold, record_hook
 
@@ -109,6 +110,23 @@ def test_a_client_that_stops_half_way_cannot_send_the_rest():
         assert receive_in_time(worker, 100, []) == b""
         with pytest.raises(BrokenPipeError):
             client.send(b"the rest")
+
+
+def test_a_request_that_comes_at_the_end_of_its_time_is_answered(monkeypatch):
+    client, worker = socket.socketpair()
+    receive = worker_module.receive_more
+
+    def receive_late(*given):
+        monkeypatch.setattr(worker_module, "receive_more", receive)
+        client.send(b"whole")
+        raise TimeoutError
+
+    with client, worker:
+        monkeypatch.setattr(worker_module, "receive_more", receive_late)
+        assert receive_in_time(worker, 100, []) == b"whole"
+        assert not has_hung_up(worker)
+        client.close()
+        assert has_hung_up(worker)
 
 
 # ---- the table and the times ------------------------------------------------------

@@ -343,9 +343,12 @@ def is_own_peer(connection: socket.socket) -> bool:
 
 
 def has_hung_up(connection: socket.socket) -> bool:
-    """Return whether the client has ended."""
+    """Return whether the client has ended.
+
+    That the worker itself reads no more (`receive_in_time`) is not asked for: a request may have come just before.
+    """
     polling = select.poll()
-    polling.register(connection.fileno(), select.POLLIN)
+    polling.register(connection.fileno(), 0)  # reports POLLHUP alone
     return bool(polling.poll(0))
 
 
