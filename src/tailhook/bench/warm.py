@@ -50,7 +50,8 @@ def pool_of_bench(folder: Path, python: str = "") -> Iterator[str]:
     python: an interpreter that imports the pool's tailhook; "" for this one.
     """
     clients = folder / POOLS / "bench"
-    env = {"HOME": str(folder), "PATH": os.defpath}  # no XDG_RUNTIME_DIR: the user's own pool has its socket there
+    # No XDG_RUNTIME_DIR: the user's own pool has its socket there. Its hooks start no pool of their own.
+    env = {"HOME": str(folder), "PATH": os.defpath, "TAILHOOK_NO_AUTOSTART": "1"}
     package = [] if python else [str(Path(tailhook.__file__).parents[1])]
     try:
         printed = printed_by([python or sys.executable, "-I", "-c", PREPARE, str(clients), *package], env)
