@@ -273,6 +273,7 @@ CASES = [
     Worst("100,000 tiny records", tiny_records, blocks=False),
     Worst("64 MB of empty lines", repeated("\n", 64 << 20)),
     Worst("64 MB of {} lines", repeated("{}\n", 64 << 20)),
+    Worst("64 MB of the shortest lines that are read", repeated('{"a":"0123456789ab"}\n', 64 << 20)),
     Worst("four lines of 15 MB {}{}…", joined_objects, blocks=False),
     Worst("half a million blank text blocks", blank_blocks, blocks=False),
     *(

@@ -17,6 +17,7 @@ cdef inline bint rec_value_time(RecSlice* value, double* seconds) noexcept nogil
 cdef enum:
     # Other lines may be between those of a message: at most 75 KB in 1,035 such pairs of real transcripts.
     REC_MAX_MESSAGE_SPREAD_BYTES = 262144
+    REC_MIN_ASSISTANT_BYTES = 20  # {"type":"assistant"}
 
 
 cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
@@ -38,7 +39,7 @@ cdef object rec_newest_message(WinWindow* window, bint sidechains, object file):
     while win_previous(window, &line):
         if window.skipped_lines and not texts:
             break
-        if line.start == line.end:
+        if line.end - line.start < REC_MIN_ASSISTANT_BYTES:
             continue
         if file is not None and not saw_compaction:
             saw_compaction = win_line_contains(&line, b'"compact_boundary"')

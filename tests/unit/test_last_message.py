@@ -104,6 +104,7 @@ def test_without_any_text_it_reports_what_there_was():
     assert outcome(user(), assistant("x", isSidechain=True)) == ("no_assistant", None)
     assert outcome(user(), assistant(), assistant(" ")) == ("no_text", None)
     assert outcome({"type": "assistant"}) == ("no_text", None)
+    assert outcome(b'{"type":"assistant"}') == ("no_text", None)
 
 
 @pytest.mark.parametrize("bad", [b"", b"{", b"\0" * 100, b"garbage", b'{"type":"assistant","message":{"content":"torn'])
