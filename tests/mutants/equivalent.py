@@ -281,6 +281,13 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     ),
     (
         "plates/inbox.py",
+        "look",
+        "return 0, 0",
+        ("return 0, -1", "return 0, 1", "return -1, 0"),
+        "It is only compared with other looks, and no file has such a number.",
+    ),
+    (
+        "plates/inbox.py",
         "key",
         'first = os.pread(fd, MAX_HEAD_BYTES, 0).partition(b"\\n")[0]',
         ('first = os.pread(fd, MAX_HEAD_BYTES, 1).partition(b"\\n")[0]',),

@@ -45,6 +45,18 @@ def test_many_threads_make_one_folder_at_once(tmp_path):
     assert failed == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_file_that_root_replaces_keeps_its_owner(tmp_path):
+    path = tmp_path / "state"
+    path.write_bytes(b"old")
+    os.chown(path, 0, 12345)
+    replace_file(str(path), b"new")
+    assert (path.read_bytes(), path.stat().st_uid, path.stat().st_gid) == (b"new", 0, 12345)
+    os.chown(path, 12345, 0)
+    replace_file(str(path), b"newer")
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 0)
+
+
 def test_a_folder_behind_a_dangling_link_is_an_error_and_no_endless_search(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     with pytest.raises(OSError, match="link"):

@@ -64,7 +64,8 @@ RUN = [
     # substitutions
     'out="$(pytest)"', "out=`pytest`", "echo `echo \\`pytest\\``",
     'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
-    'echo "a $(echo "b $(pytest)")"', "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
+    'echo "a $(echo "b $(pytest)")"', 'echo "${x:-"$(pytest)"}"',
+    "function t () { pytest; }; t", "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
     "echo $'it\\'s'; pytest", "a=($(pytest))", 'git commit -m "$(cat <<\'E\'\nit\'s\nE\n)" && pytest',
     # here-documents
     "cat <<E > f\nx\nE\npytest", "cat <<E>f\nx\nE\npytest", "cat <<-E\n\tx\n\tE\npytest", "cat <<A <<B\nA\nB\npytest",
@@ -82,7 +83,8 @@ NOT_RUN = [
     "pip install pytest", "cat pytest", "'pytest -q'", "bash pytest", "bash -c 'echo pytest'", "pytest.ini", "A=pytest",
     "timeout pytest", "ls \\\n pytest", "cat <<< pytest", "python x.py -m pytest", "python -c 'import pytest'",
     "command -v pytest", "command -V pytest", "sudo -l pytest", "type pytest", "test -f pytest", "man pytest",
-    "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "case x in pytest) ls;; esac",
+    "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "function pytest () { ls; }",
+    "case x in pytest) ls;; esac",
     "case x in a) ls;; b|pytest) ls;; esac", "[[ a == b || pytest == c ]]", "[[ $x =~ ^(pytest|b)$ ]]", "a=(pytest x)",
     'echo "$(echo pytest)"', "echo '$(pytest)'", 'echo "\\$(pytest)"', "echo \\$\\(pytest\\)", "ls # $(pytest)",
     "for x in pytest a; do echo $x; done", "find . -name pytest", "git log --grep pytest", "rg pytest | head",

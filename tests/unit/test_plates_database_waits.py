@@ -58,6 +58,14 @@ def test_a_tool_beside_the_one_that_is_waited_for_is_not_the_one_that_is_shown(d
     assert [event["status"] for event in database.events_of("s", 10)] == ["awaiting_input", None]
 
 
+def test_only_a_tools_start_or_a_permission_changes_the_tool_that_is_shown(database):
+    database.record(report("tool_start:Read", tool_use_id="a"))
+    database.record(report("stop", tool_name="Bash"))
+    assert database.get("s")["last_tool"] == "Read"
+    database.record(report("tool_start", tool_use_id="b"))
+    assert database.get("s")["last_tool"] == "Read"
+
+
 def test_a_permission_shows_the_tool_that_it_is_about(database):
     for name in ("Read", "Bash"):
         database.record(report(f"tool_start:{name}", tool_use_id=name))

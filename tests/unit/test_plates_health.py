@@ -52,6 +52,20 @@ def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, se
     report(f"plates: {len(recovered)} of 60 sessions went on, recovered after {max(recovered.values()):.1f} s at most")
 
 
+def test_a_session_that_cannot_be_checked_is_logged_once_for_each_failure(world, caplog):
+    world.event("s", "tool_start:AskUserQuestion")
+    failures = ["one", "one", "two"]
+
+    def look(path, size):
+        raise OSError(failures.pop(0))
+
+    world.health.look = look
+    for _ in range(3):
+        world.now += 10
+        world.health.check()
+    assert [one.args[1] for one in caplog.records] == ["OSError('one')", "OSError('two')"]
+
+
 # New records while the session waits for the tool a, as functions of the time, and whether they are the person's
 # answer.
 WRITTEN = {

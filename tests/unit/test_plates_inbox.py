@@ -114,7 +114,11 @@ def test_a_line_that_was_cut_off_costs_itself_alone(inbox):
 NO_EVENTS = [b"{}", b"[]", b"null", b"\xff\xfe", b"{", b'{"event_id":"x"}', b"[" * 100_000, b"1" * 5000]
 
 
-@pytest.mark.parametrize("line", [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"])
+@pytest.mark.parametrize(
+    "line",
+    [*NO_EVENTS, event(2, tool_params={"a": 0})[:-4] + b"[" * 450 + b"]" * 450 + b"}}"],
+    ids=lambda line: line[:9],
+)
 def test_what_is_not_an_event_is_counted_and_passed_over(inbox, line):
     spool.append_record(line + b"\n")
     spool.append_record(event(1))
@@ -140,6 +144,15 @@ def test_behind_a_letter_too_much_only_an_event_as_hooks_write_it_is_found(inbox
     spool.append_record(letter + json.dumps(dict(reversed(fields.items()))).encode() + b"\n")
     spool.append_record(letter + event(2))
     assert (inbox.ingest(), known(inbox), inbox.lost) == (1, ["e2"], 1)
+
+
+def test_a_line_that_the_database_can_never_store_is_counted_once(inbox, monkeypatch):
+    def refuse(report):
+        raise ValueError("not a value of a database")
+
+    refusing(monkeypatch, refuse)
+    spool.append_record(event(0))
+    assert (inbox.ingest(), inbox.lost) == (0, 1)
 
 
 def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):

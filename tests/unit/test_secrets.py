@@ -248,6 +248,7 @@ def test_a_digest_is_a_key_only_by_its_name(length):
         "cat token.txt | docker login --password-stdin",
         "echo hello && docker login -u me --password-stdin",
         "cat <<< hello && docker run -it x",
+        "docker login --password-stdin; cat <<< hello",
         "cat pw | sudo -S ls",
     ],
 )
