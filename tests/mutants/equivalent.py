@@ -280,6 +280,27 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "Events differ in their id, which stands at the beginning of a line.",
     ),
     (
+        "machines/shell.py",
+        "",
+        "TEXT_COST = 30 # to begin to read a text",
+        ("TEXT_COST = 29 # to begin to read a text", "TEXT_COST = 31 # to begin to read a text"),
+        BOUND,
+    ),
+    (
+        "stores/atomic.py",
+        "keep_owner",
+        "if posix.geteuid() == 0 and (old.st_uid or old.st_gid):",
+        ("if posix.geteuid() == 0 or (old.st_uid or old.st_gid):",),
+        "A file of root is given to root, and the system refuses another user.",
+    ),
+    (
+        "stores/spool.py",
+        "",
+        "NO_DAEMON = (2, 111, 61) # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS",
+        ("NO_DAEMON = (2, 111, 62) # errno if no daemon runs: ENOENT; ECONNREFUSED on Linux and on macOS",),
+        OTHER_SYSTEM,
+    ),
+    (
         "plates/inbox.py",
         "look",
         "return 0, 0",

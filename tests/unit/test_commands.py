@@ -34,7 +34,7 @@ RUN = [
     "nice -n 5 pytest", "xargs pytest", "! pytest", "(pytest)", "{ pytest; }", "a;pytest", "a||pytest", "a | pytest",
     "pytest &", "if true; then pytest; fi", "for i in 1 2; do pytest; done", "pytest 2>&1 | tail -3", "ls 2>&1; pytest",
     "pytest>out.txt", ">out pytest", "'pytest' -q", "py\\test", '"pytest" a', "pytest # all", "nohup pytest",
-    '"py\\\ntest"', "2>f pytest", "{fd}>f pytest",
+    "'py'test", '"py\\\ntest"', "2>f pytest", "{fd}>f pytest",
     "command pytest", "exec pytest", "ls\npytest", "ls &>f; pytest", "ls 3<a {fd}>b; pytest", "pytest |& tee x",
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
@@ -64,7 +64,7 @@ RUN = [
     # substitutions
     'out="$(pytest)"', "out=`pytest`", "echo `echo \\`pytest\\``",
     'echo "`pytest`"', "diff <(pytest) x", "ls > >(pytest)", "echo ${x:-$(pytest)}",
-    'echo "a $(echo "b $(pytest)")"', 'echo "${x:-"$(pytest)"}"',
+    'echo "a $(echo "b $(pytest)")"', 'echo "${x:-"$(pytest)"}"', 'echo "}$(pytest)"',
     "function t () { pytest; }; t", "echo $(( $(pytest) + 1 ))", "((i<<2)); pytest", "echo $((1<<2)); pytest",
     "echo $'it\\'s'; pytest", "a=($(pytest))", 'git commit -m "$(cat <<\'E\'\nit\'s\nE\n)" && pytest',
     # here-documents
@@ -84,6 +84,7 @@ NOT_RUN = [
     "timeout pytest", "ls \\\n pytest", "cat <<< pytest", "python x.py -m pytest", "python -c 'import pytest'",
     "command -v pytest", "command -V pytest", "sudo -l pytest", "type pytest", "test -f pytest", "man pytest",
     "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "function pytest () { ls; }",
+    "function pytest () { ls; }; pytest",
     "case x in pytest) ls;; esac",
     "case x in a) ls;; b|pytest) ls;; esac", "[[ a == b || pytest == c ]]", "[[ $x =~ ^(pytest|b)$ ]]", "a=(pytest x)",
     'echo "$(echo pytest)"', "echo '$(pytest)'", 'echo "\\$(pytest)"', "echo \\$\\(pytest\\)", "ls # $(pytest)",

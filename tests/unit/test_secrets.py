@@ -249,11 +249,17 @@ def test_a_digest_is_a_key_only_by_its_name(length):
         "echo hello && docker login -u me --password-stdin",
         "cat <<< hello && docker run -it x",
         "docker login --password-stdin; cat <<< hello",
+        "ls|docker run -p 8080 x",
         "cat pw | sudo -S ls",
     ],
 )
 def test_a_command_that_is_given_no_password_stays(text):
     assert mask(text) == text
+
+
+@pytest.mark.parametrize("text", ["x", "hunter2"])
+def test_the_text_of_an_element_is_masked_and_its_tag_is_not(text):
+    assert mask(f"<password>{text}</password>") == f"<password>{MASK}"
 
 
 def test_of_a_pipe_only_what_is_written_into_it_is_masked():
