@@ -7,13 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 
-from support.host import ENVIRONMENT, HANGS_S, command_server, needs_interpreter, tailhook
+from support.host import ENVIRONMENT, HANGS_S, command_server, needs_interpreter, tailhook, wait_until
 from tailhook._core import send_wake_up
 
 SERVE = [sys.executable, "-m", "tailhook", "plates", "serve"]
@@ -119,16 +118,6 @@ def daemon_in(home: Path):
         yield one
     finally:
         one.stop(signal.SIGKILL)
-
-
-def wait_until(there, seconds: float = STARTS):
-    """Wait until `there()` is true. Returns its value."""
-    end, pause = time.monotonic() + seconds, 0.01
-    while not (found := there()):
-        assert time.monotonic() < end, "it did not become true"
-        time.sleep(pause)
-        pause = min(1.2 * pause, 0.1)
-    return found
 
 
 def has_ended(state: Path) -> bool:

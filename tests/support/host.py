@@ -91,6 +91,16 @@ def tailhook(
     )
 
 
+def wait_until(there, seconds: float = HANGS_S):
+    """Wait until `there()` is true. Returns its value."""
+    end, pause = time.monotonic() + seconds, 0.01
+    while not (found := there()):
+        assert time.monotonic() < end, "it did not become true"
+        time.sleep(pause)
+        pause = min(1.2 * pause, 0.1)
+    return found
+
+
 def short_folder() -> "tempfile.TemporaryDirectory[str]":
     """Return a temporary folder for sockets: a socket's path has at most 107 bytes, and 103 on macOS.
 

@@ -10,12 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, tailhook
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, tailhook, wait_until
 from support.oracles import jwz
 from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
@@ -246,11 +246,3 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds, for as long as a process may take to start."""
-    deadline = time.monotonic() + STARTS
-    while not holds():
-        assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.01)
