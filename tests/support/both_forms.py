@@ -17,7 +17,10 @@ from typing import NamedTuple
 from support.pool import Pool
 
 MAX_KEPT_BYTES = 4 << 20  # of a file; hooks change no larger one
-NO_COLD_ENTRY = "/no/cold/hook"
+# In place of the interpreter: it notes that the client would have started the cold hook. It starts no pool.
+NOTES_COLD_HOOK = """#!/bin/sh
+case "$*" in *"$0"*) : > "$0.ran" ;; esac
+"""
 WARM_ATTEMPTS = 400  # on a busy computer a worker may not be ready in time
 PAUSE_S = 0.02
 # What may differ between two runs: the inode of a folder that a hook made, random ids, times, ages, and durations.
@@ -35,7 +38,7 @@ class Forms:
 
     cold: the argv of the cold form, without the machines.
     warm: the argv of the warm form, without the machines. It starts the cold one if no worker answers.
-    warm_only: the same with a client without a cold form: then a worker must have answered.
+    warm_only: the same with a client that notes each start of the cold form in the file `cold_start`.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -45,12 +48,17 @@ class Forms:
         strict = pool.folder.with_name("warm-only")
         strict.mkdir(mode=0o700)
         self.warm_only = [str(shutil.copy2(pool.argv[0], strict)), *pool.argv[1:]]
+        self.interpreter = strict / "notes-cold-hook"
+        self.interpreter.write_text(NOTES_COLD_HOOK)
+        self.interpreter.chmod(0o700)
+        self.cold_start = strict / f"{self.interpreter.name}.ran"
         self.name_pool()
 
     def name_pool(self) -> None:
         """Write the file that leads the client without a cold form to the pool."""
         fields = (self.pool.folder / "installation").read_bytes().split(b"\0")
-        fields[3] = fields[4] = NO_COLD_ENTRY.encode()  # it starts no pool either
+        fields[2] = fields[3] = os.fsencode(self.interpreter)
+        fields[4] = b"/no/pool"
         Path(self.warm_only[0]).with_name("installation").write_bytes(b"\0".join(fields))
 
     def run(self, argv: Sequence[str], folders: Iterable[Path], run: Callable[[list[str]], Done]) -> Done:
@@ -74,8 +82,9 @@ class Forms:
         """Run the warm form until a worker answers. If the pool has ended, show why, and start another one."""
         for _ in range(WARM_ATTEMPTS):
             done = run(self.in_form(argv, self.warm_only))
-            if NO_COLD_ENTRY.encode() not in done.stderr:
+            if not self.cold_start.exists():
                 return done
+            self.cold_start.unlink()
             if self.pool.process.poll() is None:
                 time.sleep(PAUSE_S)
             else:

@@ -1,6 +1,8 @@
 """Hooks run cold and warm, while the tests' shared pool ends."""
 
+import json
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,30 @@ from support.host import SANITIZER, Project, short_folder
 from support.pool import Pool
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the client is started without a sanitizer's runtime")
+
+
+def test_a_start_of_the_cold_hook_is_seen_also_if_the_test_reads_no_stderr(tmp_path):
+    with short_folder() as home, Pool(Path(home)) as pool:
+        forms = Forms(pool)
+        project = Project(tmp_path / "project", tmp_path / "home", [*forms.warm, "idle"], forms=forms)
+        project.loop()
+        payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+
+        def run(argv):
+            done = subprocess.run(
+                argv,
+                input=payload,
+                env=project.env,
+                cwd=project.folder,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            return subprocess.CompletedProcess(argv, done.returncode, done.stdout, b"")
+
+        pool.process.send_signal(signal.SIGKILL)
+        pool.process.wait()
+        with pytest.warns(UserWarning, match="the pool has ended"):
+            assert project.run(project.argv, run).returncode == 2
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
