@@ -237,6 +237,13 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         LOG,
     ),
     (
+        "stores/ralph.py",
+        "line_of",
+        "return self.page.line(key) if self.page else 0",
+        ("return self.page.line(key) if self.page else -1", "return self.page.line(key) if self.page else 1"),
+        "The machine asks only for a line of a file with front matter.",
+    ),
+    (
         "stores/spool.py",
         "",
         "MAX_SPOOL_FILE_BYTES = 16 << 20 # a file that is larger gets another name",

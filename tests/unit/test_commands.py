@@ -39,7 +39,7 @@ RUN = [
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
     "bash -xc 'pytest'", 'bash -euo pipefail -c "pytest"', "bash --norc -c pytest", "bash -c -e pytest",
-    "zsh -ic pytest",
+    "zsh -ic pytest", "bash -cx pytest",
     "eval pytest", 'eval "pytest -q"', "trap pytest EXIT", "su me -c pytest", "script -qc pytest /dev/null",
     "ssh -p 22 host 'cd x && pytest'", "watch -n 2 pytest",
     # wrappers and their options
@@ -73,6 +73,7 @@ RUN = [
     # the shell's language
     "case $x in a) pytest;; esac", "case x in\n a|b) ls;;\n *) pytest -q;;\nesac", "[[ -f x ]] > f; pytest",
     "if [[ a == b && c ]]; then pytest; fi", "function t { pytest; }; t", "t() { pytest; }; t",
+    "time t () { pytest; }; t",
     "while a; do pytest; done",
     "for ((i=0;i<3;i++)); do pytest; done", "ls \\\n && pytest", "[[ $x =~ ^(a|b)$ ]] && pytest", "echo @(a|b); pytest",
     "(cd x && (pytest))", "{ pytest; } 2>&1 | tee log", "until pytest; do sleep 1; done",
@@ -81,6 +82,7 @@ NOT_RUN = [
     "echo pytest", "# pytest", "ls # pytest", "echo 'x; pytest'", 'git commit -m "pytest && done"', "pytest-watch",
     "grep pytest setup.cfg", "ls > pytest", "sudo -E echo pytest", "xargs -n1 echo pytest", "which pytest",
     "pip install pytest", "cat pytest", "'pytest -q'", "bash pytest", "bash -c 'echo pytest'", "pytest.ini", "A=pytest",
+    "A=1 echo pytest", 'echo $"pytest"',
     "timeout pytest", "ls \\\n pytest", "cat <<< pytest", "python x.py -m pytest", "python -c 'import pytest'",
     "command -v pytest", "command -V pytest", "sudo -l pytest", "type pytest", "test -f pytest", "man pytest",
     "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "function pytest () { ls; }",
@@ -197,6 +199,7 @@ def test_a_command_of_several_words(command, ran, is_run):
         ("make -n pytest", "pytest"),
         ("gmake --dry-run pytest", "pytest"),
         ("make -n test", "make test"),
+        ("make -nk test", "make test"),
         ("make -i test", "make test"),
         ("npm test -- --help", "npm test"),
         ("cargo test --no-run", "cargo test"),

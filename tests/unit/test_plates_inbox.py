@@ -444,6 +444,20 @@ def test_the_number_of_waiting_events_is_published_while_a_backlog_is_taken(inbo
     assert published[4:] == []
 
 
+def test_events_that_come_while_a_backlog_is_taken_are_in_the_published_number(inbox):
+    published = []
+
+    def notify(lines):
+        published.append(lines)
+        if len(published) == 1:
+            spool.append_record(b"".join(map(event, range(1000, 1005))))
+
+    inbox.notify_backlog = notify
+    spool.append_record(b"".join(map(event, range(3 * MAX_BATCH_LINES))))
+    assert inbox.ingest() == 3 * MAX_BATCH_LINES + 5
+    assert published == [2 * MAX_BATCH_LINES, MAX_BATCH_LINES, 5, 0]
+
+
 def test_a_refused_line_in_a_backlog_takes_no_other_with_it(inbox, monkeypatch):
     def refuse(report):
         if report.event_id == "e50":

@@ -247,6 +247,7 @@ def test_a_digest_is_a_key_only_by_its_name(length):
         "curl -Xu a:b c",
         "cat token.txt | docker login --password-stdin",
         "echo hello && docker login -u me --password-stdin",
+        "echo hello |docker run -p 8080:80 x",
         "cat <<< hello && docker run -it x",
         "docker login --password-stdin; cat <<< hello",
         "ls|docker run -p 8080 x",

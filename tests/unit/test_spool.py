@@ -121,6 +121,21 @@ def test_another_hook_may_rename_the_file_between_the_look_and_the_renaming(fold
     assert [path.name for path in folder.iterdir()] == ["events.1"]
 
 
+# ---- the folder of the sockets -----------------------------------------------
+
+
+def test_the_sockets_are_in_the_logins_folder_and_without_one_in_the_private_state_folder(
+    folder, tmp_path, monkeypatch
+):
+    logins, own = tmp_path / "login", f"{folder}/run"
+    logins.mkdir()
+    monkeypatch.chdir(tmp_path)
+    for value, found in ((str(logins), f"{logins}/tailhook"), (f"{logins}-ended", own), ("login", own), ("", own)):
+        monkeypatch.setitem(posix.environ, b"XDG_RUNTIME_DIR", value.encode())
+        assert spool.runtime_folder() == found
+    assert spool.runtime_folder("/other") == "/other/run"
+
+
 # ---- the fields --------------------------------------------------------------
 
 

@@ -418,7 +418,7 @@ class ShellReader:
         elif word and last in "@!?*+":
             self.read_pattern()
         elif (word is not None or words) and text[at + 1 : at + 99].lstrip(BLANKS)[:1] == ")":
-            self.tokens.append(f"() {''.join(word or ()) or words[-1]}")  # the head of a function
+            self.tokens.append(f"() {''.join(word or words[-1:])}")  # the head of a function
             self.word = None
             words.clear()
             self.at = text.index(")", at) + 1
