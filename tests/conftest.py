@@ -14,7 +14,7 @@ from support.long_runs import IS_SHORT, examples
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
-LONGEST_IN_NAME = 60  # characters of a parameter
+MAX_NAME_CHARACTERS = 60  # characters of a parameter
 
 # A shell starts background programs with these signals ignored, nohup(1) others with SIGHUP, and what the tests start
 # would ignore them, too. A signal that is caught, and not ignored, has its default in a new program (execve(2)).
@@ -52,7 +52,9 @@ def pytest_make_parametrize_id(val):
     """Name a long parameter by its beginning and its length: the run's summary shows names whole."""
     shown = val.decode("latin-1") if isinstance(val, bytes) else str(val) if isinstance(val, (str, int)) else ""
     return (
-        f"{ascii(shown[:LONGEST_IN_NAME])[1:LONGEST_IN_NAME]}...{len(shown)}" if len(shown) > LONGEST_IN_NAME else None
+        f"{ascii(shown[:MAX_NAME_CHARACTERS])[1:MAX_NAME_CHARACTERS]}...{len(shown)}"
+        if len(shown) > MAX_NAME_CHARACTERS
+        else None
     )
 
 
