@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from support.keywords import regexes
@@ -64,7 +66,7 @@ MAX_INT64 = 2**63 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MARKDOWN = Oracle()
 Row = dict[str, Any]
-Files = list[tuple[str, bytes]]
+Files = Sequence[tuple[str, bytes]]
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,10 @@ class Line:
 
 def rows(table: str, files: Files, question: Question | None = None) -> list[Row]:
     """Return the rows of a table, sorted: the same for any order of `files`."""
-    return TABLES[table](files, question or Question())
+    return TABLES[table](tuple(files), question or Question())
 
 
+@lru_cache(maxsize=1)  # the tables of the same files are asked for one after the other
 def read_lines(files: Files) -> list[Line]:
     """Return the lines of all files that are not blank, sorted by (path, offset).
 
