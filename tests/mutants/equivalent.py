@@ -237,13 +237,6 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         LOG,
     ),
     (
-        "stores/ralph.py",
-        "line_of",
-        "return self.page.line(key) if self.page else 0",
-        ("return self.page.line(key) if self.page else -1", "return self.page.line(key) if self.page else 1"),
-        "The machine asks only for a line of a file with front matter.",
-    ),
-    (
         "stores/spool.py",
         "",
         "MAX_SPOOL_FILE_BYTES = 16 << 20 # a file that is larger gets another name",
@@ -285,6 +278,23 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
             "MAX_HEAD_BYTES = 4095 # of a file's first line; they identify the file",
         ),
         "Events differ in their id, which stands at the beginning of a line.",
+    ),
+    (
+        "machines/passwords.py",
+        "given_passwords",
+        'command, start = "", 0 # the command at hand, and where its words begin',
+        (
+            'command, start = "", 1 # the command at hand, and where its words begin',
+            'command, start = "", -1 # the command at hand, and where its words begin',
+        ),
+        "Only the words of a command count, and the first command sets it.",
+    ),
+    (
+        "machines/shell_line.py",
+        "",
+        "PLAIN_COST = 40 # in steps, for that",
+        ("PLAIN_COST = 39 # in steps, for that", "PLAIN_COST = 41 # in steps, for that"),
+        BOUND,
     ),
     (
         "machines/shell.py",

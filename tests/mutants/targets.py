@@ -19,13 +19,15 @@ DATABASE = " ".join(
     f"unit/test_plates_{subject}.py"
     for subject in ("database", "database_waits", "database_times", "database_reading", "placeholders")
 )
+LINES = "unit/test_commands.py unit/test_exits_of_lines.py"
 FACTS = " ".join(f"unit/test_plates_{subject}.py" for subject in ("background", "hidden", "projects"))
 LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
 INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
 
 TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
-    "machines/commands.py": "unit/test_commands.py",
+    "machines/commands.py": LINES,
+    "machines/exits.py": LINES,
     "machines/gate.py": "unit/test_gate.py",
     "machines/idle.py": "unit/test_idle.py unit/test_idle_briefing.py property/test_idle_invariants.py",
     "machines/keywords.py": "unit/test_memory_machine.py",
@@ -38,9 +40,10 @@ TARGETS: dict[str, str] = {
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/triage.py": "unit/test_triage.py property/test_triage_pipelines.py",
-    "machines/shell.py": "unit/test_commands.py",
-    "machines/shell_line.py": "unit/test_commands.py",
-    "machines/shell_words.py": "unit/test_commands.py",
+    "machines/shell.py": LINES,
+    "machines/shell_line.py": LINES,
+    "machines/shell_tree.py": LINES,
+    "machines/shell_words.py": LINES,
     "stores/atomic.py": "unit/test_atomic.py unit/test_folders.py unit/test_frontmatter.py unit/test_jsonfile.py",
     "stores/fallback.py": "unit/test_loop_stores.py",
     "stores/frontmatter.py": "unit/test_frontmatter.py unit/test_loop_stores.py property/test_ralph_invariants.py",

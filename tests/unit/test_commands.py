@@ -39,7 +39,7 @@ RUN = [
     # shells
     "bash -c 'cd x; pytest -q'", 'sh -c "pytest"', "bash -c \"sh -c 'pytest'\"", "bash -lc 'pytest'", "bash -ec pytest",
     "bash -xc 'pytest'", 'bash -euo pipefail -c "pytest"', "bash --norc -c pytest", "bash -c -e pytest",
-    "zsh -ic pytest", "bash -cx pytest",
+    "zsh -ic pytest", "bash -cx pytest", "ssh host pytest", "sandbox -c 'cd x; pytest'",
     "eval pytest", 'eval "pytest -q"', "trap pytest EXIT", "su me -c pytest", "script -qc pytest /dev/null",
     "ssh -p 22 host 'cd x && pytest'", "watch -n 2 pytest",
     # wrappers and their options
@@ -76,13 +76,13 @@ RUN = [
     "time t () { pytest; }; t",
     "while a; do pytest; done",
     "for ((i=0;i<3;i++)); do pytest; done", "ls \\\n && pytest", "[[ $x =~ ^(a|b)$ ]] && pytest", "echo @(a|b); pytest",
-    "(cd x && (pytest))", "{ pytest; } 2>&1 | tee log", "until pytest; do sleep 1; done",
+    "[[ a &&\n$(pytest) ]]", "(cd x && (pytest))", "{ pytest; } 2>&1 | tee log", "until pytest; do sleep 1; done",
 ]  # fmt: skip
 NOT_RUN = [
     "echo pytest", "# pytest", "ls # pytest", "echo 'x; pytest'", 'git commit -m "pytest && done"', "pytest-watch",
     "grep pytest setup.cfg", "ls > pytest", "sudo -E echo pytest", "xargs -n1 echo pytest", "which pytest",
     "pip install pytest", "cat pytest", "'pytest -q'", "bash pytest", "bash -c 'echo pytest'", "pytest.ini", "A=pytest",
-    "A=1 echo pytest", 'echo $"pytest"',
+    "A=1 echo pytest", 'echo $"pytest"', "npm --prefix pytest", "sandbox 'a; pytest' -c",
     "timeout pytest", "ls \\\n pytest", "cat <<< pytest", "python x.py -m pytest", "python -c 'import pytest'",
     "command -v pytest", "command -V pytest", "sudo -l pytest", "type pytest", "test -f pytest", "man pytest",
     "pytest() { ls; }", "pytest () { ls; }", "function pytest { ls; }", "function pytest () { ls; }",
@@ -251,6 +251,13 @@ def test_a_program_that_reads_a_script_does_not_run_it(command):
 def test_an_environment_whose_name_is_that_of_python_is_not_the_program():
     assert runs("tox -e py -- pytest -q", ["pytest"])
     assert not runs("tox -e py", ["pytest"])
+
+
+@in_one_test("line", ["pytest -q", "cd a && pytest && cd b", "A=1 B[0]=2 pytest 2>&1", "echo a && ls", "a pytes"])
+def test_a_line_of_plain_words_is_judged_without_taking_it_apart(line):
+    shell_line = ShellLine(line, Budget(MAX_STEPS))
+    assert shell_line.outcome_of(["pytest"]) == ((IS_RUN if "pytest" in line else ABSENT), "")
+    assert shell_line.tree is None
 
 
 PLAIN_WORDS = (
@@ -436,7 +443,7 @@ def test_any_line_is_taken_apart(line):
 @in_one_test(
     "text",
     ["a;b", "a|b", "a && b", "a & b", "a > b", "a < b", "a # b", "! a", "if a", "(a)", "{ a; }", "a() { b; }", "case a",
-     "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "a\nb", "a\x1b", "a\u202eb", "a 'b",
+     "", "$(a)", "`a`", "echo $x", "'`a`'", "A=1 a", "A=1", "A[0]=1 a", "a\nb", "a\x1b", "a\u202eb", "a 'b",
      "a" * 201],
 )  # fmt: skip
 def test_only_one_simple_command_can_be_looked_for(text):

@@ -279,12 +279,13 @@ def test_ralphs_file_is_that_of_the_first_folder_that_has_one(project, tmp_path)
     assert found.path == f"{project}/{RALPH}"
     assert found.state == {"active": "true", "mode": "loop", "iteration": "3", "max_iterations": "10"}
     assert found.prompt == "The prompt."
+    assert [found.line_of(key) for key in ("active", "max_iterations")] == [2, 5]
 
 
 def test_ralphs_file_without_front_matter_has_neither_state_nor_prompt(project):
     write(project, "The prompt.", RALPH)
     found = RalphFile(str(project))
-    assert (found.state, found.prompt) == (None, "")
+    assert (found.state, found.prompt, found.line_of("iteration")) == (None, "", 0)
 
 
 @pytest.mark.parametrize(("body", "prompt"), [(b"caf\xc3\xa9", "café"), (b"a\xffb", "a\ufffdb")])

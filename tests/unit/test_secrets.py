@@ -250,6 +250,8 @@ def test_a_digest_is_a_key_only_by_its_name(length):
         "echo hello |docker run -p 8080:80 x",
         "cat <<< hello && docker run -it x",
         "docker login --password-stdin; cat <<< hello",
+        "docker login --password-stdin ; cat <<< hello",
+        "cd a && cat <<< hello",
         "ls|docker run -p 8080 x",
         "cat pw | sudo -S ls",
     ],
@@ -261,6 +263,26 @@ def test_a_command_that_is_given_no_password_stays(text):
 @pytest.mark.parametrize("text", ["x", "hunter2"])
 def test_the_text_of_an_element_is_masked_and_its_tag_is_not(text):
     assert mask(f"<password>{text}</password>") == f"<password>{MASK}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "echo {} | docker login -u me --password-stdin; ls",
+        "echo {} | (docker login --password-stdin)",
+        'x="$(echo {} | gh auth login --with-token)"',
+        "echo {} | sudo passwd --stdin; ls",
+        "echo {} | chpasswd; ls",
+        "htpasswd -b f me {}; ls -a",
+        "x=$(mysql -p{} -e q)",
+    ],
+)
+def test_a_sign_of_the_shell_at_a_word_hides_no_command(line):
+    assert PASSWORD not in mask(line.replace("{}", PASSWORD))
+
+
+def test_a_password_in_a_here_string_may_be_one_letter():
+    assert mask("sudo -S ls <<<x") == f"sudo -S ls <<<{MASK}"
 
 
 def test_of_a_pipe_only_what_is_written_into_it_is_masked():

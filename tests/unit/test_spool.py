@@ -5,9 +5,12 @@ import errno
 import inspect
 import os
 import posix
+import socket
 import stat
+from pathlib import Path
 
 import pytest
+from support.host import short_folder
 
 from tailhook.hook import plates as hook_plates
 from tailhook.plates import run
@@ -134,6 +137,18 @@ def test_the_sockets_are_in_the_logins_folder_and_without_one_in_the_private_sta
         monkeypatch.setitem(posix.environ, b"XDG_RUNTIME_DIR", value.encode())
         assert spool.runtime_folder() == found
     assert spool.runtime_folder("/other") == "/other/run"
+
+
+def test_a_wake_up_that_no_daemon_receives_is_noticed_with_and_without_a_socket_left_behind(monkeypatch):
+    with short_folder() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as daemon:
+        runtime = Path(folder)
+        monkeypatch.setitem(posix.environ, b"XDG_RUNTIME_DIR", os.fsencode(runtime))
+        assert not spool.wake_daemon()
+        (runtime / "tailhook").mkdir()
+        daemon.bind(str(runtime / "tailhook" / spool.WAKE_UP_SOCKET))
+        assert spool.wake_daemon()
+        daemon.close()
+        assert not spool.wake_daemon()
 
 
 # ---- the fields --------------------------------------------------------------

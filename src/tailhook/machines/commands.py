@@ -444,8 +444,8 @@ def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[tuple[Se
             if " " in word:
                 yield (), word
     elif not is_known(words):
-        for at, word in enumerate(rest):
-            if " " in word and rest[at - 1] in ("-c", "-Command", "--command"):
+        for option, word in zip(rest, words[2:], strict=False):
+            if " " in word and option in ("-c", "-Command", "--command"):
                 yield (), word
     for option in SHELL_OPTIONS.get(name, "").split():
         for at, word in enumerate(rest):

@@ -86,9 +86,9 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
         elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
             found[place] = 0
         is_login = is_login or word == "login"
-        if word in READS_PASSWORD or (command and word == READS_PASSWORD_WITH.get(command)) or name == "chpasswd":
+        if name in READS_PASSWORD or (command and name == READS_PASSWORD_WITH.get(command)):
             found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
-            said, reads_password = None, True
+            said, reads_password = None, not word.endswith(";")
     return found
 
 
@@ -100,6 +100,7 @@ def is_plain_word(word: str) -> bool:
 
 def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator[tuple[int, int]]":
     """Yield the last word of `htpasswd -b FILE USER PASSWORD`, or of `-n -b USER PASSWORD`."""
+    end = next((place for place in range(start, end) if words[place].endswith(";")), end - 1) + 1
     options = "".join(word for word in words[start:end] if word[:1] == "-")
     given = [place for place in range(start, end) if words[place][:1] != "-"]
     if "b" in options and len(given) == (2 if "n" in options else 3):

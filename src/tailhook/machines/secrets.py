@@ -289,8 +289,8 @@ class Masker:
 
 
 def command_in(word: str) -> str:
-    """Return the command's name in a word of a command line: "mysql" of `$(/usr/bin/mysql`."""
-    return word.strip("'\"()`$:").rpartition("/")[2]
+    """Return the command's name in a word of a command line: "mysql" of `x=$(/usr/bin/mysql`."""
+    return word.rpartition("(")[2].strip("'\"()`$:;").rpartition("/")[2]
 
 
 def is_command(word: str) -> bool:
