@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.host import HANGS_S, assistant, frame, looping, ralph_page
+from support.long_runs import IS_LONG
 from support.oracles import jwz
 from support.pool import wait_until
 from support.triage import entry, pipeline
@@ -17,7 +18,7 @@ from tailhook.pool.installation import CLIENT_FILE, client_folder_of
 from tailhook.stores.hook_times import WARM, read_times
 
 pytestmark = pytest.mark.one_form
-HOOKS = 64
+HOOKS = 64 if IS_LONG else 16
 
 
 def start_hook(project, session_id="mine", cwd=None):
@@ -49,7 +50,7 @@ def warm_hooks(project):
 
 
 def stop_all_at_once(project, exit_code=2):
-    """Run 64 hooks side by side; return the answers of the blocking ones, with that exit code.
+    """Run many hooks side by side; return the answers of the blocking ones, with that exit code.
 
     In the warm form workers answer some of them; the others are cold, as no worker is free in time.
     """
@@ -63,7 +64,7 @@ def stop_all_at_once(project, exit_code=2):
 
 
 @pytest.mark.parametrize("store", ["jwz", "file"])
-def test_64_hooks_at_once_count_64(project, store):
+def test_many_hooks_at_once_count_all(project, store):
     if store == "jwz":
         project.loop(frame(max=1000))
     else:
@@ -99,14 +100,14 @@ def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(projec
     assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), outputs
 
 
-def test_64_hooks_at_once_count_64_in_a_ralph_loop(project):
+def test_many_hooks_at_once_count_all_in_a_ralph_loop(project):
     path = project.ralph(max_iterations=100)
     announced = {answer["systemMessage"].split(".")[0] for answer in stop_all_at_once(project, exit_code=0)}
     assert announced == {f"Ralph iteration {count} of 100" for count in range(2, HOOKS + 2)}
     assert path.read_text() == ralph_page(iteration=HOOKS + 1, max_iterations=100)
 
 
-def test_64_hooks_at_once_move_a_triage_phase_once(project):
+def test_many_hooks_at_once_move_a_triage_phase_once(project):
     path = project.triage(pipeline("triage", entry()))
     answers = stop_all_at_once(project, exit_code=0)
     assert ["triage-aggregator" in answer["reason"] for answer in answers] == [True] * HOOKS
@@ -131,11 +132,11 @@ def test_a_project_under_several_spellings_of_its_path_counts_exactly(project, m
         if machine == "idle":
             file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
         project.argv = [*project.argv[:-1], machine]
-    hooks = [start_hook(project, cwd=spelling) for spelling in spellings * 10]
+    hooks = [start_hook(project, cwd=spelling) for spelling in spellings * 5]
     blocked = sum(bool(hook.communicate(timeout=HANGS_S)[0]) for hook in hooks)
-    assert blocked == (1 if machine == "memory" else 40)
+    assert blocked == (1 if machine == "memory" else 20)
     if machine in ("ralph", "idle"):
-        assert "\niteration: 41\n" in file.read_text()
+        assert "\niteration: 21\n" in file.read_text()
     assert len(list((project.home / ".local/state/tailhook").rglob("*.lock"))) == 1
 
 
@@ -170,7 +171,7 @@ def memorable(project):
     return project
 
 
-def test_of_64_hooks_at_once_one_reports_what_to_save(memorable):
+def test_of_many_hooks_at_once_one_reports_what_to_save(memorable):
     assert len(stop_all_at_once(memorable)) == 1
 
 

@@ -5,11 +5,11 @@ import multiprocessing
 import os
 import random
 import stat
-import tempfile
 import warnings
 from pathlib import Path
 
 import pytest
+from support.host import short_folder
 
 import tailhook
 from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
@@ -22,6 +22,14 @@ FOLDERS = {
     "gemini": ("GEMINI_CLI_HOME", ".gemini/tmp", ".gemini/tmp"),
     "copilot": ("COPILOT_HOME", ".copilot/session-state", "session-state"),
 }
+
+
+@pytest.fixture
+def tmp_path():
+    """Yield a folder that every user may enter; other runs of pytest close pytest's own to other users."""
+    with short_folder() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder).resolve()
 
 
 @pytest.fixture(autouse=True)
@@ -120,10 +128,6 @@ def scanned_as_a_user(*sources):
 @pytest.fixture
 def transcript(tmp_path):
     """Return a transcript with one record; every user may read it."""
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder == Path(tempfile.gettempdir()):
-            break
-        folder.chmod(0o755)
     path = tmp_path / "s.jsonl"
     path.write_text(LINE)
     return str(path)
