@@ -199,7 +199,7 @@ def take_apart(text: str, budget: Budget) -> "Node":
 class FoundRun:
     """How a simple command runs the wanted one.
 
-    texts: shell texts that it runs, each with the words before it, which have the shell's options; empty if it is the
+    texts: shell texts that it runs, each with the words before it (the shell's options); empty if it is the
         wanted command, or runs it without a shell.
     hidden_by: the program that hides the exit code, "" if there is none.
     """
@@ -411,7 +411,7 @@ def executed_by_find(words: "Sequence[str]") -> "Iterator[Sequence[str]]":
 
 
 def shell_texts(words: "Sequence[str]", stdin: str | None) -> "Iterator[tuple[Sequence[str], str | None]]":
-    """Yield the texts that a program gives to a shell, each with the words before it, which have the shell's options.
+    """Yield the texts that a program gives to a shell, each with the words before it: the shell's options.
 
     A text is None if it is unknown.
 
