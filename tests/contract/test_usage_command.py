@@ -398,5 +398,5 @@ def test_a_folder_without_a_response_is_reported_and_not_passed_over_in_silence(
 
 def test_a_session_that_is_not_there_is_named_and_the_files_are_not_called_empty(usage):
     done = usage("--session", "s-")
-    expected = "tailhook: no row is of the session s-: give the whole id, as in the column session_id\n"
+    expected = "tailhook: no row fits --session s-: it takes whole ids, as in the column session_id\n"
     assert (done.stdout, done.stderr) == ("", expected)

@@ -85,6 +85,37 @@ def test_a_mistyped_word_is_answered_with_the_word_that_was_meant(capsys, line, 
     assert printed.err == f"{command}: error: {message} See `{command} --help`.\n"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "install --host codex --host gemini",
+        "install --scope user --scope project",
+        "uninstall --host codex --host gemini",
+        "doctor --scope user --scope project",
+        "scan --project shop --project notes",
+        "usage --project shop --project notes",
+        "bench --case idle* --case gate*",
+        "bench --machine idle --machine gate",
+        "bench --size 10KB --size 100MB",
+    ],
+)
+def test_what_a_command_is_about_is_refused_if_it_is_given_twice_and_not_silently_halved(capsys, line):
+    words = line.split()
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    expected = f"tailhook {words[0]}: error: argument {words[1]}: it is given twice, and only one is possible. "
+    assert (ended.value.code, capsys.readouterr().err) == (2, f"{expected}See `tailhook {words[0]} --help`.\n")
+
+
+def test_a_list_that_is_given_in_two_parts_is_one_list():
+    install = parser().parse_args(
+        ["install", "--with", "memory", "--with", "gate", "--without", "idle", "--without", "ralph"]
+    )
+    assert (install.added, install.left_out) == (["memory", "gate"], ["idle", "ralph"])
+    bench = parser().parse_args(["bench", "--hook", "true", "--event", "Stop", "--event", "SubagentStop"])
+    assert bench.event == ["Stop", "SubagentStop"]
+
+
 def test_tailhook_alone_lists_every_command_under_what_a_person_wants(capsys):
     assert run_command([]) == 0
     printed = capsys.readouterr().out

@@ -36,6 +36,16 @@ class CommandParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(action, f"invalid choice: {value!r}{choices}")
 
 
+class Once(argparse.Action):
+    """Stores the one value of an option that chooses what a command is about, and refuses a second one."""
+
+    def __call__(self, _parser: object, namespace: argparse.Namespace, values: Any, _flag: str | None = None) -> None:
+        """Store the value. Raises ArgumentError if there is one."""
+        if getattr(namespace, self.dest) is not self.default:
+            raise argparse.ArgumentError(self, "it is given twice, and only one is possible")
+        setattr(namespace, self.dest, values)
+
+
 def similar_word(word: str, known: Iterable[str]) -> str:
     """Return the question whether another word was meant, "" if no known word is similar."""
     from difflib import get_close_matches  # only for a mistake: it is slow to import

@@ -44,6 +44,7 @@ from tailhook.bench.rounds import (
     measure_until_clear,
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
+from tailhook.cli.arguments import Once
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -79,11 +80,17 @@ def add(commands: Commands) -> None:
         "tailhook bench --max-ratio 1.35 --format markdown -o hooks.md",
     )
     what = parser.add_argument_group("what is measured")
-    what.add_argument("--case", type=filled, metavar="GLOB", help="only cases whose name matches, such as 'idle*'")
-    what.add_argument("--machine", choices=[*MACHINES], help="only cases of this machine")
+    what.add_argument(
+        "--case", action=Once, type=filled, metavar="GLOB", help="only cases whose name matches, such as 'idle*'"
+    )
+    what.add_argument("--machine", action=Once, choices=[*MACHINES], help="only cases of this machine")
     sizes = f"{', '.join(COMPARED)}; with --hook {', '.join(COMPARED_FOR_COMMANDS)}"
     what.add_argument(
-        "--size", type=parse_size, choices=[*SIZES], help=f"only transcripts of this size (default: {sizes})"
+        "--size",
+        action=Once,
+        type=parse_size,
+        choices=[*SIZES],
+        help=f"only transcripts of this size (default: {sizes})",
     )
     what.add_argument(
         "--hook",
@@ -97,6 +104,7 @@ def add(commands: Commands) -> None:
     )
     what.add_argument(
         "--event",
+        action="extend",
         type=event_names,
         metavar="NAMES",
         help=f"the events of --hook, separated by commas (default: Stop; known: {', '.join(EVENT_FIELDS)})",
@@ -171,7 +179,7 @@ def parse_size(word: str) -> str:
 
 def event_names(word: str) -> list[str]:
     """Parse names of events, separated by commas. Raises ArgumentTypeError."""
-    names = list(dict.fromkeys(name for name in word.split(",") if name))
+    names = [name for name in word.split(",") if name]
     unknown = [name for name in names if name not in EVENT_FIELDS]
     if unknown or not names:
         what = f"unknown event: {', '.join(unknown)}" if unknown else "no event is named"
@@ -319,7 +327,7 @@ def commands_in(folder: Path, arguments: argparse.Namespace) -> Iterator[Subject
     argvs = [argv for _, argv in arguments.hook]
     sizes = [arguments.size] if arguments.size else COMPARED_FOR_COMMANDS
     milliseconds = 0.0
-    for number, (event, size) in enumerate(itertools.product(arguments.event or ["Stop"], sizes)):
+    for number, (event, size) in enumerate(itertools.product(dict.fromkeys(arguments.event or ["Stop"]), sizes)):
         case = Case("idle", event, WORKING, False, no_state, event=event)
         for name, argv in zip(names, argvs, strict=True):
             project = BenchProject(folder / f"{number}-{names.index(name)}", case, size)

@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from tailhook.cli.arguments import Once
 from tailhook.cli.changes import describe_change
 from tailhook.cli.output import CommandError, UsageError, counted, print_lines
 from tailhook.hook.answer import plain
@@ -18,9 +19,9 @@ INDENT = " " * len("tailhook: ")
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose the file."""
     about = f"the agent host: {', '.join(NAMES)} (default: {DEFAULT})"
-    parser.add_argument("--host", type=parse_host, metavar="HOST", default=DEFAULT, help=about)
+    parser.add_argument("--host", action=Once, type=parse_host, metavar="HOST", default=DEFAULT, help=about)
     about = "which settings file: user (default), project (shared), or local (this project, not shared)"
-    parser.add_argument("--scope", choices=SCOPES, default="user", help=about)
+    parser.add_argument("--scope", action=Once, choices=SCOPES, default="user", help=about)
 
 
 def parse_host(word: str) -> str:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from tailhook.cli.arguments import Once
 from tailhook.cli.output import (
     Commands,
     add_json,
@@ -34,7 +35,8 @@ def add(commands: Commands) -> None:
         "run the installed hooks in a temporary project and report problems",
         "tailhook doctor --json",
     )
-    parser.add_argument("--scope", choices=SCOPES, help="check the settings of this scope only (default: all scopes)")
+    about = "check the settings of this scope only (default: all scopes)"
+    parser.add_argument("--scope", action=Once, choices=SCOPES, help=about)
     add_json(parser)
 
 

@@ -43,10 +43,20 @@ def add(commands: Commands) -> None:
     )
     add_file(parser)
     parser.add_argument(
-        "--with", dest="added", type=parse_machines, metavar="MACHINES", help="machines to add, separated by commas"
+        "--with",
+        dest="added",
+        action="extend",
+        type=parse_machines,
+        metavar="MACHINES",
+        help="machines to add, separated by commas",
     )
     parser.add_argument(
-        "--without", dest="left_out", type=parse_machines, metavar="MACHINES", help="machines to leave out"
+        "--without",
+        dest="left_out",
+        action="extend",
+        type=parse_machines,
+        metavar="MACHINES",
+        help="machines to leave out",
     )
     parser.add_argument(
         "--form",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli import EXIT_INTERRUPTED
+from tailhook.cli.arguments import Once
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -86,7 +87,8 @@ def add(commands: Commands) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--count", action="store_true", help="print only how many rows there are")
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
-    out.add_argument("--columns", metavar="LIST", help="names with commas between them; text and input only if named")
+    about = "names with commas between them; text and input only if named"
+    out.add_argument("--columns", action="append", metavar="LIST", help=about)
     form = out.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
     form.add_argument("--json", action="store_true", help="the same as --format jsonl; with --count an object")
@@ -109,7 +111,8 @@ def add_conditions(parser: Any) -> None:
     """Add the flags that choose rows of any table."""
     parser.add_argument("--since", type=time_argument, metavar="T", help=f"not before this time: {FORMS}")
     parser.add_argument("--until", type=time_argument, metavar="T", help=f"before this time: {FORMS}")
-    parser.add_argument("--project", metavar="P", help="of this folder, or one below it (relative: from here)")
+    about = "of this folder, or one below it (relative: from here)"
+    parser.add_argument("--project", action=Once, metavar="P", help=about)
     parser.add_argument("--session", action="append", default=[], metavar="ID", help="of the session with this id")
 
 
@@ -285,7 +288,7 @@ def asked_columns(arguments: argparse.Namespace) -> list[str] | None:
 
     asked = None
     if arguments.columns is not None:
-        asked = [name.strip() for name in arguments.columns.split(",") if name.strip()]
+        asked = [name.strip() for name in ",".join(arguments.columns).split(",") if name.strip()]
     elif arguments.format == "table":
         asked = list(SHOWN[arguments.table])
     sort = None if arguments.sort is None else [arguments.sort.removesuffix(":desc")]
@@ -466,10 +469,12 @@ def missing_lines(scan: "Scan") -> list[str]:
     conditions = scan._question.conditions
     lines = []
     if conditions.project is not None:
-        lines.append(f"no row is of {conditions.project} or a folder below it: see the column project")
+        lines.append(
+            f"no row fits --project {conditions.project}: it takes a folder of the column project, or one above it"
+        )
     if conditions.sessions is not None:
         named = ", ".join(conditions.sessions)
-        lines.append(f"no row is of the session {named}: give the whole id, as in the column session_id")
+        lines.append(f"no row fits --session {named}: it takes whole ids, as in the column session_id")
     return lines
 
 
