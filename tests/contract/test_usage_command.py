@@ -179,20 +179,26 @@ def test_tokens_that_stay_in_a_cache_for_an_hour_have_their_own_price(usage, tmp
         ({"speed": "unheard-of", "inference_geo": "eu"}, 1),
     ],
 )
-def test_a_fast_response_or_one_of_a_dearer_region_costs_what_litellm_computes(usage, tmp_path, mode, factor):
+def test_all_tokens_of_a_fast_response_or_one_of_a_dearer_region_cost_more_also_those_of_a_cache(
+    usage, tmp_path, mode, factor
+):
     record = said(1, "m", text("x"), 5)
-    record["message"]["usage"] |= {"input_tokens": 1000, "cache_read_input_tokens": 40, **mode}
+    cached = {"cache_read_input_tokens": 40, "cache_creation_input_tokens": 7}
+    cached["cache_creation"] = {"ephemeral_5m_input_tokens": 4, "ephemeral_1h_input_tokens": 3}
+    record["message"]["usage"] |= {"input_tokens": 1000, **cached, **mode}
     (tmp_path / "transcripts").mkdir()
     (tmp_path / "transcripts" / "s.jsonl").write_text(json.dumps(record))
     rates = {"input_cost_per_token": 1, "output_cost_per_token": 100, "cache_read_input_token_cost": 10}
+    rates |= {"cache_creation_input_token_cost": 20, "cache_creation_input_token_cost_above_1hr": 30}
     priced = {"anthropic/sonnet": {**rates, "provider_specific_entry": {"fast": 2.0, "us": 1.1}}}
     (tmp_path / "prices.json").write_text(json.dumps(priced))
     cost = facts(usage("--prices", "prices.json", "--json"))["total"]["cost"]
-    assert cost == pytest.approx((1000 * 1 + 5 * 100) * factor + 40 * 10)
+    usual = 1000 * 1 + 5 * 100 + 40 * 10 + 4 * 20 + 3 * 30
+    assert cost == pytest.approx(usual * factor)
     for entry in ({"fast": "2"}, {"fast": -2, "us": None}, [], None, 7):
         priced["anthropic/sonnet"]["provider_specific_entry"] = entry
         (tmp_path / "prices.json").write_text(json.dumps(priced))
-        assert facts(usage("--prices", "prices.json", "--json"))["total"]["cost"] == 1900
+        assert facts(usage("--prices", "prices.json", "--json"))["total"]["cost"] == usual
 
 
 def test_usage_reports_tokens_that_the_transcripts_lack(usage, tmp_path):

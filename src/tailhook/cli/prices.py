@@ -89,10 +89,11 @@ class PriceList:
         return passed
 
     def factor(self, model: str | None, speed: str | None, region: str | None) -> Decimal:
-        """Return by what the prices of a model's responses are multiplied, but not those of tokens of a cache.
+        """Return by what the cost of a model's responses is multiplied.
 
-        The rule is that of LiteLLM's own costs (litellm/llms/anthropic/cost_calculation.py): the list has the factors
-        under `provider_specific_entry`, "fast" for the fast mode and others by the region.
+        The list has the factors under `provider_specific_entry`, "fast" for the fast mode and others by the region.
+        They multiply the price of every token, also of those read from a cache or written to it. LiteLLM's own costs
+        left these out until its pull request 38378.
 
         speed, region: `speed` and `inference_geo` of the response's usage.
         """
@@ -124,14 +125,8 @@ class PriceList:
         ending = f"_above_{size}k_tokens" if size else ""
         counts = (*tokens._replace(cache_creation=tokens.cache_creation - for_an_hour), for_an_hour)
         names = (*RATES, HOUR_RATE)
-        factors = (factor, factor, ONE, ONE, ONE)
-        return sum(
-            (
-                count * price_of(facts, name, ending) * times
-                for count, name, times in zip(counts, names, factors, strict=True)
-            ),
-            Decimal(0),
-        )
+        prices = (count * price_of(facts, name, ending) for count, name in zip(counts, names, strict=True))
+        return factor * sum(prices, Decimal(0))
 
 
 def select_priced(models: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
