@@ -4,8 +4,6 @@ The folder's tests share a browser, a daemon and a page. All three end before a 
 browser's client has an event loop of its own in this thread, and no other test may run in it.
 """
 
-from urllib.parse import quote
-
 import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -38,9 +36,7 @@ def shared(tmp_path_factory):
 @pytest.fixture
 def daemon(shared):
     """Return a running daemon without plates."""
-    with shared.client() as client:
-        for plate in client.get("/plates").json():
-            client.delete(f"/plates/{quote(plate['session_id'], safe='')}").raise_for_status()
+    shared.remove_plates()
     return shared
 
 

@@ -179,14 +179,27 @@ def figures(bench):
 
 @pytest.fixture
 def own_daemon(tmp_path, monkeypatch):
-    """Yield a running daemon; this process takes it for its user's daemon, too."""
+    """Yield a running daemon of the test's own; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
-        one.env["TAILHOOK_NO_AUTOSTART"] = "1"
-        monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
-        monkeypatch.setitem(posix.environ, b"HOME", os.fsencode(tmp_path))
-        for name in (b"XDG_RUNTIME_DIR", b"XDG_STATE_HOME"):
-            monkeypatch.delitem(posix.environ, name, raising=False)
+        take_for_users(one, monkeypatch)
         yield one.start()
+
+
+@pytest.fixture
+def board_daemon(daemon, monkeypatch):
+    """Return the module's daemon, without plates; this process takes it for its user's daemon, too."""
+    daemon.remove_plates()
+    take_for_users(daemon, monkeypatch)
+    return daemon
+
+
+def take_for_users(one, monkeypatch):
+    """Let this process, and what it starts with the daemon's environment, find the daemon and start no other one."""
+    monkeypatch.setitem(one.env, "TAILHOOK_NO_AUTOSTART", "1")
+    monkeypatch.setenv("TAILHOOK_NO_AUTOSTART", "1")
+    monkeypatch.setitem(posix.environ, b"HOME", os.fsencode(one.home))
+    for name in (b"XDG_RUNTIME_DIR", b"XDG_STATE_HOME"):
+        monkeypatch.delitem(posix.environ, name, raising=False)
 
 
 @pytest.fixture

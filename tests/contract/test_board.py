@@ -17,8 +17,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning
 # ---- what is shown -----------------------------------------------------------
 
 
-def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(own_daemon):
-    populate(own_daemon)
+def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("Needs attention 2", "Running 1", "Other 1", "live")
@@ -39,8 +39,8 @@ def test_sessions_that_need_attention_come_first_then_the_running_then_the_rest(
     sit(play)
 
 
-def test_age_and_order_go_by_when_the_status_changed(own_daemon):
-    post_statuses_of_hours(own_daemon)
+def test_age_and_order_go_by_when_the_status_changed(board_daemon):
+    post_statuses_of_hours(board_daemon)
 
     async def play(person):
         await person.sees("late", "3h", "2h", "5h")
@@ -50,38 +50,38 @@ def test_age_and_order_go_by_when_the_status_changed(own_daemon):
     sit(play)
 
 
-def test_projects_with_the_same_folder_name_are_shown_with_their_parents(own_daemon):
-    own_daemon.post("stop", "first", project_path="/first/web")
+def test_projects_with_the_same_folder_name_are_shown_with_their_parents(board_daemon):
+    board_daemon.post("stop", "first", project_path="/first/web")
 
     async def play(person):
         await person.sees("web")
         await person.misses("first/web")
-        own_daemon.post("stop", "second", project_path="/second/web")
+        board_daemon.post("stop", "second", project_path="/second/web")
         await person.sees("first/web", "second/web")
-        own_daemon.ask("DELETE", "/plates/second")
+        board_daemon.ask("DELETE", "/plates/second")
         await person.misses("first/web", "second/web")
 
     sit(play)
 
 
-def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(own_daemon):
-    populate(own_daemon)
+def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("docs")
         await person.press("end")
         assert person.chosen == "resting"
-        own_daemon.post("tool_start", "resting", project_path="/home/ada/docs", tool_name="ExitPlanMode")
+        board_daemon.post("tool_start", "resting", project_path="/home/ada/docs", tool_name="ExitPlanMode")
         await person.sees("! awaiting approval", "Needs attention 3")
         assert person.chosen == "resting"
-        own_daemon.post("tool_call", "new", project_path="/home/ada/new", tool_params={"todos": 4, "todos_done": 1})
+        board_daemon.post("tool_call", "new", project_path="/home/ada/new", tool_params={"todos": 4, "todos_done": 1})
         await person.sees("new", "1/4")
 
     sit(play)
 
 
-def test_words_of_a_session_neither_style_nor_steer_the_terminal(own_daemon):
-    own_daemon.post(
+def test_words_of_a_session_neither_style_nor_steer_the_terminal(board_daemon):
+    board_daemon.post(
         "tool_start", "[bold]s\x1b[2J", project_path="/p/[red]x\x1b]0;owned\x07", tool_name="[/]\u202e\x9b31m"
     )
 
@@ -94,7 +94,7 @@ def test_words_of_a_session_neither_style_nor_steer_the_terminal(own_daemon):
     sit(play)
 
 
-def test_without_a_session_it_explains_what_to_do(own_daemon):
+def test_without_a_session_it_explains_what_to_do(board_daemon):
     async def play(person):
         await person.sees("No sessions yet.", "tailhook install --with plates")
         await person.press("enter", "d", "down", "pagedown", "end")
@@ -103,42 +103,43 @@ def test_without_a_session_it_explains_what_to_do(own_daemon):
     sit(play)
 
 
-def test_every_width_of_the_terminal_will_do(own_daemon):
-    populate(own_daemon)
+def test_every_width_of_the_terminal_will_do(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.until(lambda: len(person.app.plates) == 5)
-        await person.press("c", "end", "enter")
-        await person.until(lambda: person.app.screen.details)
-        await person.press("escape", "question_mark", "escape", "slash", "a", "escape")
+        for width in (1, 10, 20, 40, 71, 72, 300):
+            await person.pilot.resize_terminal(width, 12)
+            await person.press("c", "end", "enter")
+            await person.until(lambda: person.app.screen.details)
+            await person.press("escape", "question_mark", "escape", "slash", "a", "escape", "c")
 
-    for width in (1, 10, 20, 40, 71, 72, 300):
-        sit(play, size=(width, 12))
+    sit(play, size=(1, 12))
 
 
-def test_the_footer_leaves_words_out_on_the_right_and_cuts_none(own_daemon):
-    populate(own_daemon)
+def test_the_footer_leaves_words_out_on_the_right_and_cuts_none(board_daemon):
+    populate(board_daemon)
     whole = "⏎ details / filter ? help q quit d hide c closed"
 
     async def play(person):
-        width = person.app.size.width
         await person.until(lambda: len(person.app.plates) == 5)
-        await person.until(lambda: person.seen.splitlines()[-1].strip())
-        await person.rests()
-        shown = person.seen.splitlines()[-1].strip()
-        assert whole.startswith(shown)
-        assert f"{whole} "[len(shown)] == " "
-        following = whole[len(shown) :].split()[:2]
-        assert not following or len(" ".join([shown, *following])) > width - 2
-        await person.pilot.resize_terminal(110, 12)
-        await person.sees(whole)
+        for width in (12, 25, 40, 43, 50, 100):
+            await person.pilot.resize_terminal(width, 12)
+            await person.until(lambda: person.seen.splitlines()[-1].strip())
+            await person.rests()
+            shown = person.seen.splitlines()[-1].strip()
+            assert whole.startswith(shown)
+            assert f"{whole} "[len(shown)] == " "
+            following = whole[len(shown) :].split()[:2]
+            assert not following or len(" ".join([shown, *following])) > width - 2
+            await person.pilot.resize_terminal(110, 12)
+            await person.sees(whole)
 
-    for width in (12, 25, 40, 43, 50, 100):
-        sit(play, size=(width, 12))
+    sit(play, size=(12, 12))
 
 
-def test_on_a_narrow_terminal_a_session_has_two_lines(own_daemon):
-    populate(own_daemon)
+def test_on_a_narrow_terminal_a_session_has_two_lines(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("shop", "awaiting input · coupons")
@@ -153,9 +154,9 @@ def test_on_a_narrow_terminal_a_session_has_two_lines(own_daemon):
     sit(play, size=(40, 20))
 
 
-def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(own_daemon):
+def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(board_daemon):
     for number in range(30):
-        own_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
+        board_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
         await person.sees("project-00")
@@ -172,9 +173,9 @@ def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(own_dae
     sit(play, size=(100, 12))
 
 
-def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal(own_daemon):
+def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal(board_daemon):
     for number in range(30):
-        own_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
+        board_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
         await person.sees("project-00")
@@ -197,8 +198,8 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
 # ---- the keys ----------------------------------------------------------------
 
 
-def test_the_arrows_choose_and_stop_at_the_ends(own_daemon):
-    populate(own_daemon)
+def test_the_arrows_choose_and_stop_at_the_ends(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("docs")
@@ -211,8 +212,8 @@ def test_the_arrows_choose_and_stop_at_the_ends(own_daemon):
     sit(play)
 
 
-def test_a_click_chooses_and_two_open(own_daemon):
-    populate(own_daemon)
+def test_a_click_chooses_and_two_open(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("docs")
@@ -225,25 +226,25 @@ def test_a_click_chooses_and_two_open(own_daemon):
     sit(play)
 
 
-def test_enter_shows_the_details_live_and_escape_returns(own_daemon, tmp_path):
+def test_enter_shows_the_details_live_and_escape_returns(board_daemon, tmp_path):
     transcript = tmp_path / "t.jsonl"
     transcript.write_text(
         '{"type":"assistant","message":{"role":"assistant","content":"All [b]done[/b].\\u001b[2J"}}\n'
     )
     now = int(time.time() * 1000)
     fields = {"project_path": "/home/ada/docs", "transcript_path": str(transcript)}
-    own_daemon.post("prompt_submit", "s", ts=now - 600_000, **fields)
-    own_daemon.post(
+    board_daemon.post("prompt_submit", "s", ts=now - 600_000, **fields)
+    board_daemon.post(
         "tool_start", "s", ts=now - 400_000, tool_name="Bash", tool_params={"command": "make test"}, **fields
     )
-    own_daemon.post("stop", "s", ts=now - 200_000, **fields)
+    board_daemon.post("stop", "s", ts=now - 200_000, **fields)
 
     async def play(person):
         await person.sees("docs")
         await person.press("enter")
         await person.sees("/home/ada/docs", "All [b]done[/b].", "Bash  make test", "prompt submit")
         await person.sees("agent", "you", "idle 3m", "now", "● running 6m")
-        own_daemon.post("prompt_submit", "s", **fields)
+        board_daemon.post("prompt_submit", "s", **fields)
         await person.sees("● running")
         await person.press("escape")
         await person.sees("Running 1")
@@ -271,8 +272,8 @@ def test_the_details_of_a_session_that_is_gone_show_that(own_daemon):
     sit(play)
 
 
-def test_a_filter_is_typed_kept_and_taken_back(own_daemon):
-    populate(own_daemon)
+def test_a_filter_is_typed_kept_and_taken_back(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("shop", "docs", "parser")
@@ -289,11 +290,11 @@ def test_a_filter_is_typed_kept_and_taken_back(own_daemon):
         assert person.app.focused is person.app.list
 
     sit(play)
-    assert hidden(own_daemon) == {"asking"}
+    assert hidden(board_daemon) == {"asking"}
 
 
-def test_letters_in_the_filter_are_not_keys(own_daemon):
-    populate(own_daemon)
+def test_letters_in_the_filter_are_not_keys(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("shop")
@@ -301,7 +302,7 @@ def test_letters_in_the_filter_are_not_keys(own_daemon):
         assert person.app.filter.value == "dcq?/"
 
     sit(play)
-    assert len(own_daemon.plates()) == 5
+    assert len(board_daemon.plates()) == 5
 
 
 def hidden(daemon):
@@ -309,9 +310,9 @@ def hidden(daemon):
     return {name for name, plate in daemon.plates().items() if plate["hidden"]}
 
 
-def test_d_hides_the_chosen_session_and_u_shows_it_again(own_daemon):
-    populate(own_daemon)
-    before = own_daemon.plates()
+def test_d_hides_the_chosen_session_and_u_shows_it_again(board_daemon):
+    populate(board_daemon)
+    before = board_daemon.plates()
 
     async def play(person):
         await person.sees("shop")
@@ -319,20 +320,20 @@ def test_d_hides_the_chosen_session_and_u_shows_it_again(own_daemon):
         await person.misses("529")
         await person.sees("Hidden: mail", "u: undo")
         assert person.chosen == "working"
-        assert hidden(own_daemon) == {"failing"}
+        assert hidden(board_daemon) == {"failing"}
         await person.press("u")
         await person.sees("529")
         await person.misses("u: undo")
-        assert own_daemon.plates() == before
+        assert board_daemon.plates() == before
         await person.press("u")  # there is nothing more to undo
 
     sit(play)
-    assert own_daemon.plates() == before
+    assert board_daemon.plates() == before
 
 
-def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_and_d(own_daemon):
-    populate(own_daemon)
-    own_daemon.post("session_end", "working", ts=9)
+def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_and_d(board_daemon):
+    populate(board_daemon)
+    board_daemon.post("session_end", "working", ts=9)
 
     async def play(person):
         now = person.app.now()
@@ -343,40 +344,40 @@ def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_an
         now += 10.5
         await person.press("u")
         await person.rests()
-        assert hidden(own_daemon) == {"failing"}
+        assert hidden(board_daemon) == {"failing"}
         await person.press("c", "end")
         await person.sees("mail", "hidden")
         await person.until(lambda: "hidden" in person.seen)
         while person.chosen != "failing":
             await person.press("up")
         await person.press("d")
-        await person.until(lambda: hidden(own_daemon) == set())
+        await person.until(lambda: hidden(board_daemon) == set())
 
     sit(play)
 
 
-def test_a_hidden_session_comes_back_with_its_next_prompt(own_daemon):
-    populate(own_daemon)
+def test_a_hidden_session_comes_back_with_its_next_prompt(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("shop")
         await person.press("down", "d")
         await person.misses("529")
-        own_daemon.post("prompt_submit", "failing", project_path="/home/ada/mail")
+        board_daemon.post("prompt_submit", "failing", project_path="/home/ada/mail")
         await person.sees("Running 2")
 
     sit(play)
 
 
-def test_the_row_under_the_pointer_when_it_was_pressed_is_the_one_that_is_selected(own_daemon):
-    populate(own_daemon)
+def test_the_row_under_the_pointer_when_it_was_pressed_is_the_one_that_is_selected(board_daemon):
+    populate(board_daemon)
 
     async def play(person):
         await person.sees("shop", "mail")
         line = next(at for at, words in enumerate(person.seen.splitlines()) if "mail" in words)
         where = {"offset": (10, line)}
         await person.pilot.mouse_down(**where)
-        own_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
+        board_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
         await person.sees("Needs attention 1")
         await person.pilot.mouse_up(**where)
         assert person.chosen == "failing"
@@ -396,9 +397,9 @@ def test_a_dismissal_that_cannot_be_done_is_reported(own_daemon):
     sit(play)
 
 
-def test_c_shows_the_closed_ones_and_hides_them(own_daemon):
-    own_daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
-    own_daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
+def test_c_shows_the_closed_ones_and_hides_them(board_daemon):
+    board_daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
+    board_daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)
 
     async def play(person):
         await person.sees("All sessions are closed or hidden. Press c to see them.")
@@ -411,7 +412,7 @@ def test_c_shows_the_closed_ones_and_hides_them(own_daemon):
     sit(play)
 
 
-def test_the_question_mark_explains_the_keys(own_daemon):
+def test_the_question_mark_explains_the_keys(board_daemon):
     async def play(person):
         await person.sees("live")
         await person.press("question_mark")
@@ -422,7 +423,7 @@ def test_the_question_mark_explains_the_keys(own_daemon):
     sit(play)
 
 
-def test_q_quits(own_daemon):
+def test_q_quits(board_daemon):
     async def play(person):
         await person.sees("live")
         await person.press("q")

@@ -85,15 +85,15 @@ for process in psutil.process_iter():
 # ---- a change to attention ---------------------------------------------------
 
 
-def test_a_change_to_attention_alerts_once(own_daemon):
-    populate(own_daemon)
+def test_a_change_to_attention_alerts_once(board_daemon):
+    populate(board_daemon)
     called = []
 
     async def play(person):
         await person.sees("live", "parser")
-        own_daemon.post("permission_asked", "working", project_path="/home/ada/parser")
+        board_daemon.post("permission_asked", "working", project_path="/home/ada/parser")
         await person.sees("Needs attention 3")
-        own_daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
+        board_daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
         await person.until(lambda: person.seen.count("awaiting input") == 2)
 
     sit(play, alerts=[lambda app, plate: called.append((plate["session_id"], plate["status"].value))])
@@ -125,19 +125,19 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
         ("osascript", [word for line in SCRIPT for word in ("-e", line)], "/p/--<b>"),
     ],
 )
-def test_a_desktop_notification_uses_the_desktops_program(own_daemon, tmp_path, program, flags, path):
+def test_a_desktop_notification_uses_the_desktops_program(board_daemon, tmp_path, program, flags, path):
     tools = tmp_path / "bin"
     tools.mkdir()
     said = tmp_path / "said"
     script = f"#!/bin/sh\nPATH=/usr/bin:/bin\nprintf '%s\\n' \"$@\" > {said}.new; mv {said}.new {said}\n"
     (tools / program).write_text(script)
     (tools / program).chmod(0o755)
-    own_daemon.post("prompt_submit", "s", project_path="/p/--<b>")
-    env = {**own_daemon.env, "PATH": str(tools), "TERM": "xterm"}
+    board_daemon.post("prompt_submit", "s", project_path="/p/--<b>")
+    env = {**board_daemon.env, "PATH": str(tools), "TERM": "xterm"}
     board = Terminal([*BOARD, "--notify", "--bell"], env, tmp_path)
     board.until("running")
     board.seen = ""  # the sequence that names the window ends in a bell's character
-    own_daemon.post("permission_asked", "s", project_path="/p/--<b>")
+    board_daemon.post("permission_asked", "s", project_path="/p/--<b>")
     board.until("\x07")
     wait_until(said.exists)
     assert said.read_text().splitlines() == [*flags, "--", "--<b>: awaiting approval", path]
@@ -148,20 +148,21 @@ def test_a_desktop_notification_uses_the_desktops_program(own_daemon, tmp_path, 
 # ---- the command -------------------------------------------------------------
 
 
-def refused(own_daemon, *flags, **environment):
+def refused(daemon, *flags, **environment):
     """Return the command's output in a terminal without a board."""
-    board = Terminal([*BOARD, *flags], {**own_daemon.env, "TERM": "xterm", **environment}, own_daemon.home)
+    board = Terminal([*BOARD, *flags], {**daemon.env, "TERM": "xterm", **environment}, daemon.home)
     assert board.wait() == 1
     return board.seen
 
 
-def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(own_daemon):
-    own_daemon.stop()
-    assert refused(own_daemon) == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
+def test_if_no_daemon_runs_and_none_may_be_started_it_prints_how_to_start_one(own):
+    assert (
+        refused(own, TAILHOOK_NO_AUTOSTART="1") == "tailhook: no daemon answers. Start one:  tailhook plates serve\r\n"
+    )
 
 
-def test_without_a_notification_program_notify_is_refused(own_daemon, tmp_path):
-    assert "neither notify-send nor osascript" in refused(own_daemon, "--notify", PATH=str(tmp_path))
+def test_without_a_notification_program_notify_is_refused(board_daemon, tmp_path):
+    assert "neither notify-send nor osascript" in refused(board_daemon, "--notify", PATH=str(tmp_path))
 
 
 def test_if_no_daemon_runs_one_is_started(own_daemon):
@@ -176,15 +177,15 @@ def test_if_no_daemon_runs_one_is_started(own_daemon):
         end_of_the_started(own_daemon)
 
 
-def test_without_a_terminal_it_names_the_other_commands(own_daemon):
-    done = subprocess.run(BOARD, env=own_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
+def test_without_a_terminal_it_names_the_other_commands(board_daemon):
+    done = subprocess.run(BOARD, env=board_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "tailhook: the board needs a terminal. Without one:  tailhook plates list\n"
 
 
-def test_the_board_is_drawn_in_the_terminal_if_errors_go_into_a_file(own_daemon, tmp_path):
+def test_the_board_is_drawn_in_the_terminal_if_errors_go_into_a_file(board_daemon, tmp_path):
     argv = ["/bin/sh", "-c", f'exec "$0" -m tailhook board 2>{tmp_path}/log', sys.executable]
-    board = Terminal(argv, {**own_daemon.env, "TERM": "xterm"}, own_daemon.home)
+    board = Terminal(argv, {**board_daemon.env, "TERM": "xterm"}, board_daemon.home)
     board.until("No sessions yet")
     os.write(board.fd, b"q")
     assert board.wait() == 0
@@ -192,10 +193,10 @@ def test_the_board_is_drawn_in_the_terminal_if_errors_go_into_a_file(own_daemon,
 
 
 @pytest.mark.parametrize("missing", ["textual", "httpx_sse", "httpx"])
-def test_without_its_packages_it_prints_what_to_install(own_daemon, missing):
+def test_without_its_packages_it_prints_what_to_install(board_daemon, missing):
     code = f"import sys; sys.modules[{missing!r}] = None; from tailhook.cli import main; sys.exit(main(['board']))"
     argv = [sys.executable, "-c", code]
-    done = subprocess.run(argv, env=own_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
+    done = subprocess.run(argv, env=board_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert done.returncode == 1
     assert "needs more packages. Install them with:  pip install 'tailhook[board]' (" in done.stderr
     assert done.stderr.count("\n") == 1
@@ -210,8 +211,8 @@ def close_slowly(monkeypatch):
     monkeypatch.setattr(Footer, "on_unmount", linger, raising=False)
 
 
-def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(own_daemon, monkeypatch):
-    populate(own_daemon)
+def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(board_daemon, monkeypatch):
+    populate(board_daemon)
     close_slowly(monkeypatch)
 
     async def play(person):
@@ -221,8 +222,8 @@ def test_a_board_that_closes_slowly_is_not_drawn_meanwhile(own_daemon, monkeypat
     sit(play)
 
 
-def test_details_that_close_slowly_are_not_drawn_meanwhile(own_daemon, monkeypatch):
-    populate(own_daemon)
+def test_details_that_close_slowly_are_not_drawn_meanwhile(board_daemon, monkeypatch):
+    populate(board_daemon)
     close_slowly(monkeypatch)
 
     async def play(person):
@@ -230,7 +231,7 @@ def test_details_that_close_slowly_are_not_drawn_meanwhile(own_daemon, monkeypat
         await person.press("enter")
         await person.sees("AskUserQuestion", "Timeline")
         await person.press("escape")
-        own_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
+        board_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
         await person.sees("live", "Running 2")
 
     sit(play)

@@ -19,10 +19,10 @@ WATCHES = 10
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
 
 
-@pytest.fixture
-def own(tmp_path):
-    """Yield a daemon that has just made its database, has a port, and has stored an event."""
-    with daemon_in(tmp_path) as one:
+@pytest.fixture(scope="module")
+def resting(tmp_path_factory):
+    """Yield a daemon that has made its database, has a port, and has stored an event. The tests share it."""
+    with daemon_in(tmp_path_factory.mktemp("resting")) as one:
         one.is_forked = False
         one.start().spool(spooled(1, event_type="stop"))
         wait_until(lambda: "s" in one.plates())
@@ -44,30 +44,30 @@ def memory_of(pid):
     return int(words.split()[0])
 
 
-def test_a_daemon_at_rest_wakes_at_most_twice_a_second(own, record_property):
+def test_a_daemon_at_rest_wakes_at_most_twice_a_second(resting, record_property):
     # Its threads also wait for the disk and for each other. A busy computer can only add to that, so the least counts.
     rates = []
     while len(rates) < WATCHES and (not rates or min(rates) > MAX_WAKE_UPS):
-        before, begun = count_wake_ups(own.process.pid), time.monotonic()
+        before, begun = count_wake_ups(resting.process.pid), time.monotonic()
         wait_until(lambda begun=begun: time.monotonic() > begun + WATCHED_S)
-        rates.append((count_wake_ups(own.process.pid) - before) / (time.monotonic() - begun))
+        rates.append((count_wake_ups(resting.process.pid) - before) / (time.monotonic() - begun))
     record_property("figure", f"a daemon at rest: {min(rates):.1f} wake-ups a second")
     assert min(rates) <= MAX_WAKE_UPS
 
 
-def test_a_daemon_at_rest_takes_sixty_megabytes(own, record_property):
-    found = memory_of(own.process.pid)
+def test_a_daemon_at_rest_takes_sixty_megabytes(resting, record_property):
+    found = memory_of(resting.process.pid)
     record_property("figure", f"a daemon at rest: {found // 1000} MB")
     assert found <= MAX_MEMORY_KIB
 
 
-def test_an_event_without_a_wake_up_is_stored_too(own):
+def test_an_event_without_a_wake_up_is_stored_too(resting):
     """A hook in a container may reach the state folder and not the socket."""
     line = b'{"event_id":"quiet","event_type":"stop","session_id":"quiet","project_path":"/p"}\n'
-    fd = os.open(own.state / "events", os.O_WRONLY | os.O_APPEND)
+    fd = os.open(resting.state / "events", os.O_WRONLY | os.O_APPEND)
     os.write(fd, line)
     os.close(fd)
-    wait_until(lambda: "quiet" in own.plates())
+    wait_until(lambda: "quiet" in resting.plates())
 
 
 OPEN = (
@@ -86,12 +86,12 @@ def test_what_migrates_the_database_does_not_stay_in_memory(tmp_path):
         assert connection.execute("SELECT count(*) FROM event_counts").fetchone() == (0,)
 
 
-def test_the_answers_have_the_time(own):
-    first = own.ask("GET", "/health").headers["date"]
-    wait_until(lambda: own.ask("GET", "/health").headers["date"] != first)
+def test_the_answers_have_the_time(resting):
+    first = resting.ask("GET", "/health").headers["date"]
+    wait_until(lambda: resting.ask("GET", "/health").headers["date"] != first)
 
 
-def test_the_board_and_the_health_answer_head(own):
+def test_the_board_and_the_health_answer_head(resting):
     for path in ("/", "/health"):
-        answer = own.ask("HEAD", path)
+        answer = resting.ask("HEAD", path)
         assert (answer.status_code, answer.content) == (200, b"")

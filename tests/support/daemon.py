@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import httpx
 
@@ -93,6 +94,12 @@ class Daemon:
     def plates(self) -> dict[str, dict]:
         """Return all plates by their session."""
         return {plate["session_id"]: plate for plate in self.ask("GET", "/plates").json()}
+
+    def remove_plates(self) -> None:
+        """Remove all plates."""
+        with self.client() as client:
+            for plate in client.get("/plates").json():
+                client.delete(f"/plates/{quote(plate['session_id'], safe='')}").raise_for_status()
 
     def spool(self, *events: dict) -> None:
         """Append events to the spool and wake the daemon, like hooks."""
