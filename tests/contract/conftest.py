@@ -84,8 +84,9 @@ def daemon(tmp_path_factory):
 
 @pytest.fixture
 def own(tmp_path):
-    """Yield a daemon for one test; it is not started."""
+    """Yield a daemon for one test; it is not started. The module's own daemon makes its tables."""
     with daemon_in(tmp_path) as one:
+        one.finds_tables = True
         yield one
 
 
@@ -182,6 +183,7 @@ def own_daemon(tmp_path, monkeypatch):
     """Yield a running daemon of the test's own; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         take_for_users(one, monkeypatch)
+        one.finds_tables = True
         yield one.start()
 
 

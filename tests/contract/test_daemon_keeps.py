@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.daemon import spooled, wait_until
 from support.host import Project
+from support.long_runs import IS_LONG
 
 pytestmark = pytest.mark.system
 
@@ -28,7 +29,7 @@ def events_of(daemon, session):
 
 class TestKilledUnderLoad:
     def test_again_and_again_all_arrive_once_and_in_order(self, own, report):
-        total, kills = 3000, 4
+        total, kills = (3000, 4) if IS_LONG else (1500, 2)
 
         def keep_writing():
             for number in range(total):
@@ -135,10 +136,11 @@ class TestALongSpool:
     """`make figures` reads 100,000 events; here there are many files."""
 
     def test_of_several_files_arrives_once_and_in_order_though_the_daemon_is_killed(self, own):
-        total, sessions = 4000, 8
-        for number in range(0, total, 1000):
-            own.spool(*(spooled(one, session=f"s{one % sessions}") for one in range(number, number + 1000)))
-            if number < total - 1000:
+        each, sessions = (1000 if IS_LONG else 500), 8
+        total = 4 * each
+        for number in range(0, total, each):
+            own.spool(*(spooled(one, session=f"s{one % sessions}") for one in range(number, number + each)))
+            if number < total - each:
                 (own.state / "events").rename(own.state / f"events.{number + 1}")
         own.start()
         wait_until(own.plates)  # it has taken some

@@ -105,6 +105,7 @@ def test_the_token_comes_from_a_variable(own):
 
 
 def test_an_empty_variable_counts_as_none(own):
+    own.finds_tables = False
     own.env |= {"TAILHOOK_TOKEN": "", "TAILHOOK_DB": ""}
     own.start().post("stop")
     assert lets_in(own, own.token)

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 from support.daemon import spooled, wait_until
 from support.host import HANGS_S, assistant
+from support.long_runs import IS_LONG
 
 from tailhook.plates.health import MAX_MESSAGE_CHARS
 
@@ -16,6 +17,7 @@ pytestmark = pytest.mark.system
 
 MAX_PEAK_MB = 200  # of memory, for the whole daemon; it is 75 MB without a session
 MB = 1 << 20
+LINE_MB = 300 if IS_LONG else 150
 
 
 def endless_line(path):
@@ -33,7 +35,7 @@ def one_line(kind):
         before, _, after = json.dumps({**assistant("X", at=time.time() + 60), "type": kind}).partition("X")
         with path.open("w") as out:
             out.write(before.replace('"role": "assistant"', f'"role": "{kind}"'))
-            for _ in range(300):
+            for _ in range(LINE_MB):
                 out.write("x" * MB)
             out.write(f"{after}\n")
 
@@ -55,8 +57,8 @@ def long_words(path):
 HARD = {
     "an endless line": endless_line,
     "a hole of 20 GB": hole,
-    "an assistant's line of 300 MB": one_line("assistant"),
-    "a user's line of 300 MB": one_line("user"),
+    "an assistant's long line": one_line("assistant"),
+    "a user's long line": one_line("user"),
     "a line of many values": many_values,
     "last words of 15 MB": long_words,
 }

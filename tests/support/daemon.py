@@ -30,6 +30,7 @@ class Daemon:
         self.runtime = self.state / "run"
         self.before: list[str] = []  # the argv before the daemon's own
         self.is_forked = True  # unless a test is about the process: a forked one shares memory with its parent
+        self.finds_tables = False  # whether a forked one finds a database with empty tables at its first start
         self.process = None
         self.link = self.used = self.found = ""
 
@@ -37,6 +38,11 @@ class Daemon:
         """Start it on a free port; return when it answers requests."""
         words = ("plates", "serve", "--port", "0", *flags)
         if self.is_forked and not (self.before or needs_interpreter(words, self.env)):
+            if self.finds_tables and not (flags or self.state.exists()):
+                from support.databases import database_in  # it imports the daemon's modules
+
+                self.state.mkdir(parents=True, mode=0o700)
+                database_in(self.state)
             self.process = command_server(True).start(words, self.env, Path.cwd(), {})
         else:
             argv = [*self.before, sys.executable, "-m", "tailhook", *words]

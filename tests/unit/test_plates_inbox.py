@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, InternalError, OperationalError, ProgrammingError
 from support.databases import database_in
 from support.host import Started
+from support.long_runs import IS_LONG
 
 from tailhook.plates.db import Database
 from tailhook.plates.inbox import MAX_BATCH_LINES, Inbox
@@ -589,7 +590,7 @@ def test_a_file_that_was_full_is_read_once(inbox, monkeypatch):
 
 
 def test_a_long_spool_arrives_once_and_in_order(inbox, report):
-    count, sessions = 5_000, 50
+    count, sessions = (5_000 if IS_LONG else 1_500), 50
     with (inbox.folder / spool.SPOOL_FILE).open("wb") as out:
         for number in range(count):
             out.write(event(number, session_id=f"s{number % sessions}"))
