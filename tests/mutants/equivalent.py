@@ -297,6 +297,13 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
+        "machines/gate.py",
+        "matches_name",
+        "at, place = star + 1, resume",
+        ("at, place = star + 0, resume",),
+        "It meets the star again, and goes on from there in the same way, one step later.",
+    ),
+    (
         "machines/shell.py",
         "",
         "TEXT_COST = 30 # to begin to read a text",
