@@ -180,7 +180,7 @@ def figures(bench):
 
 @pytest.fixture
 def own_daemon(tmp_path, monkeypatch):
-    """Yield a running daemon of the test's own; this process takes it for its user's daemon, too."""
+    """Yield a running daemon for one test; this process takes it for its user's daemon, too."""
     with daemon_in(tmp_path) as one:
         take_for_users(one, monkeypatch)
         one.finds_tables = True
