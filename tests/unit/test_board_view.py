@@ -186,6 +186,7 @@ def test_projects_with_the_same_folder_name_are_called_by_their_parents_too():
     assert names.remove("1") == {}
     assert names.put("3", "/c/api") == {"4": "b/api"}
     assert names.put("4", "/c/api") == {"3": "api"}
+    assert names.remove("4") == {}  # the other session keeps its name
 
 
 def test_a_project_without_a_parent_or_a_folder_has_a_name():
@@ -342,6 +343,7 @@ MARKS = st.tuples(st.floats(0, 10**6), st.sampled_from([None, *Status]), st.samp
 
 
 @given(st.lists(MARKS, max_size=50), st.floats(0, 10**7), st.integers(-5, 200))
+@example([(10.0, RUNNING, ""), (10.0, IDLE, "")], 5.0, 2)  # events at one time, and a clock that was set back
 @example([(0.0, Status.STARTING, "")], 5e-324, 2)  # the shortest time there is: a column of it is 0 s
 def test_every_timeline_can_be_drawn_in_every_width(marks, now, width):
     pieces = end_periods(find_periods([event(at, status, "tool_start", tool) for at, status, tool in marks]), now)
