@@ -38,11 +38,12 @@ def all_rows(source, table, root, **question):
 
 @pytest.fixture
 def small_tasks(monkeypatch):
-    """Cut files into ranges of 1 KB and fetch blocks of 512 bytes."""
+    """Cut files into ranges of 1 KB, keep 600 bytes of their beginnings and fetch blocks of 512 bytes."""
     original = plan.make_tasks
     monkeypatch.setattr("tailhook.fleet.scan.make_tasks", lambda files: original(files, 1 << 10))
     monkeypatch.setattr(objects, "BLOCK_BYTES", 512)
     monkeypatch.setattr(objects, "OVER_BYTES", 100)
+    monkeypatch.setattr(objects, "HEAD_BYTES", 600)
     monkeypatch.setattr(objects, "MAX_AHEAD_BYTES", 2048)
 
 
