@@ -60,15 +60,17 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
         before = words[place - 1] if place > start else ""
         joined, pipe, name = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
         name = command_in(name)
-        if word in SEPARATORS or place == len(words) or (pipe and command in ("echo", "printf")):
+        is_end = word in SEPARATORS or place == len(words) or bool(pipe and command in ("echo", "printf"))
+        is_other = is_command(name) and not verb
+        if command == "htpasswd" and (is_end or is_other):
+            found.update(htpasswd_password(words, start, place))
+        if is_end:
             said = (
                 range(start, place + bool(joined)) if (pipe or word == "|") and command in ("echo", "printf") else None
             )
-            if command == "htpasswd":
-                found.update(htpasswd_password(words, start, place))
             command, start, is_login, reads_password = name if is_command(name) else "", place + 1, False, False
             operands = verb = 0
-        elif is_command(name) and not verb:
+        elif is_other:
             command, start, is_login = name, place + 1, False
             operands = verb = 0
         elif word.startswith("<<<"):
@@ -100,8 +102,16 @@ def is_plain_word(word: str) -> bool:
 
 def htpasswd_password(words: "Sequence[str]", start: int, end: int) -> "Iterator[tuple[int, int]]":
     """Yield the last word of `htpasswd -b FILE USER PASSWORD`, or of `-n -b USER PASSWORD`."""
-    end = next((place for place in range(start, end) if words[place].endswith(";")), end - 1) + 1
-    options = "".join(word for word in words[start:end] if word[:1] == "-")
-    given = [place for place in range(start, end) if words[place][:1] != "-"]
+    options, given = "", []
+    for place in range(start, end):
+        word = words[place]
+        if word.lstrip("&012")[:1] in ("<", ">"):
+            break
+        if word[0] == "-":
+            options += word
+        else:
+            given.append(place)
+        if word[-1] == ";":
+            break
     if "b" in options and len(given) == (2 if "n" in options else 3):
         yield given[-1], 0

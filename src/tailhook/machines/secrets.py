@@ -62,6 +62,7 @@ WEBHOOKS = (  # the path behind them is the secret
 QUOTES = "'\""
 CONTINUATION = "\\"  # at the end of a line that goes on
 AROUND = QUOTES + "`()[]{},;.\\"  # what may stand around a word
+AROUND_COMMANDS = AROUND.replace(".", "$:")  # a file's name may begin with a dot: `.htpasswd`
 SIGNS = frozenset(("=", ":", "=>", ":=", "?=", "==", "+="))  # between a name and a value, as a word of their own
 
 TELLING = frozenset("=:@<-_$'\"`")  # a word without any of these gives or names no secret, unless it looks like one
@@ -116,9 +117,7 @@ class Masker:
             found = given_passwords([words[place] for place in places])
             given = {places[number]: start for number, start in found.items() if number < len(places)}
         keys = key_starts(words, text)
-        self.takes_login = " -" in text and any(
-            word.strip(AROUND + "$").rpartition("/")[2] in HTTP_CLIENTS for word in words
-        )
+        self.takes_login = " -" in text and not HTTP_CLIENTS.isdisjoint(map(command_in, words))
         for place, word in enumerate(words):
             if self.is_ordinary(word) and place not in given and place not in keys:
                 self.second, self.before = self.before, word
@@ -289,8 +288,11 @@ class Masker:
 
 
 def command_in(word: str) -> str:
-    """Return the command's name in a word of a command line: "mysql" of `x=$(/usr/bin/mysql`."""
-    return word.rpartition("(")[2].strip("'\"()`$:;").rpartition("/")[2]
+    """Return the command's name in a word of a command line: "mysql" of `x=$(/usr/bin/mysql` and of `ls;mysql`."""
+    name = word.strip(AROUND_COMMANDS)
+    for sign in "(`;/":
+        name = name.rpartition(sign)[2]
+    return name
 
 
 def is_command(word: str) -> bool:
