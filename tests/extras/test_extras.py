@@ -1,4 +1,6 @@
-"""The wheel for each interpreter, and with each extra, in an environment of its own. Run by `make extras`."""
+"""The wheel for each interpreter, and with each extra, in an environment of its own; the rules for secrets.
+
+Run by `make extras`: these tests ask the package index."""
 
 import fcntl
 import json
@@ -237,3 +239,8 @@ def test_without_an_extra_the_message_names_the_one_that_is_missing(installed, f
         assert last.startswith("tailhook.errors.MissingExtraError: ")
         assert last.endswith(f"pip install 'tailhook[{extra}]'")
     assert {path.name for path in tmp_path.iterdir()} == {"env", "transcripts"}
+
+
+def test_the_rules_for_secrets_are_those_of_the_release_that_they_name():
+    done = run([sys.executable, "ext/secret_rules.py", "--check"], PROJECT, capture_output=True)
+    assert done.returncode == 0, done.stdout + done.stderr
