@@ -1,6 +1,7 @@
 """The wheel for each interpreter, and with each extra, in an environment of its own; the rules for secrets.
 
-Run by `make extras`: these tests ask the package index."""
+Run by `make extras`: these tests ask the package index.
+"""
 
 import fcntl
 import json
