@@ -262,7 +262,10 @@ def test_the_text_of_an_element_is_masked_and_its_tag_is_not(text):
     assert mask(f"<password>{text}</password>") == f"<password>{MASK}"
 
 
-@in_one_test("line", ["{}; ls -a", "{}; mysql -u a", "{} 2>&1", "x=$({})", "({})", "`{}`", "cd a; {}", "if {}; then b"])
+@in_one_test(
+    "line",
+    ["{}; ls -a", "{}; mysql -u a", "{} 2>&1", "{} > log", "x=$({})", "({})", "`{}`", "cd a; {}", "if {}; then b"],
+)
 @in_one_test("name", SECRETS)
 def test_a_sign_of_the_shell_at_a_word_hides_no_command(name, line):
     shown = mask(line.replace("{}", written(name)[1]))
