@@ -73,7 +73,10 @@ RUN = [
     # the shell's language
     "case $x in a) pytest;; esac", "case x in\n a|b) ls;;\n *) pytest -q;;\nesac", "[[ -f x ]] > f; pytest",
     "if [[ a == b && c ]]; then pytest; fi", "function t { pytest; }; t", "t() { pytest; }; t",
-    "time t () { pytest; }; t",
+    "time t () { pytest; }; t", "cd a &&\npytest", "cd a ||\n\npytest", "ls |\npytest", "t()\n{\npytest; }; t",
+    "function t ()\n{ pytest; }; t", "if a; then ls; elif b; then pytest; fi", "time for i in 1; do pytest; done",
+    "[[ a < b ]] && pytest", 'pytest "$@"', "a=(x\n$(pytest))", "cat << E\nx\nE\npytest", "sandbox python -m pytest",
+    "command eval 'cd a; pytest'",
     "while a; do pytest; done",
     "for ((i=0;i<3;i++)); do pytest; done", "ls \\\n && pytest", "[[ $x =~ ^(a|b)$ ]] && pytest", "echo @(a|b); pytest",
     "[[ a &&\n$(pytest) ]]", "(cd x && (pytest))", "{ pytest; } 2>&1 | tee log", "until pytest; do sleep 1; done",
@@ -99,12 +102,13 @@ NOT_RUN = [
     "env -S echo -S pytest", "a=(x) echo pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
     "npm run pytest", "yarn add pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
-    "echo `echo \\`echo pytest\\``", "echo ${} pytest",
+    "echo `echo \\`echo pytest\\``", "echo ${} pytest", "echo ${x:-\\}; pytest}", "[[ a > pytest ]]", "echo $1 pytest",
+    "cat << E\npytest\nE", "if a; then ls; elif b; then echo pytest; fi", "t()\n{ pytest; }",
 ]  # fmt: skip
 # A line that cannot be taken apart counts as a run if, and only if, the name is in it.
 UNKNOWN = [
     "$RUN pytest", '"$PY" -m {}', "P={}; $P", 'a=({} -q); "${{a[@]}}"', "cat <<E | bash\n{}\nE", "echo {} | sh",
-    "bash < {}",
+    "bash < {}", "echo @({}", "then {}", "{} &&", "ls && ; {}", "(ls; fi; {})", "if {}; fi",
     "cat <<E\n{}", "echo '{}", 'echo "{}', "echo `{}", "(echo {}", "echo $(echo {}", "fi) {}", "echo ${{x {}",
     "cat {} <<E", "echo ({})", "echo $(({} a)b", "$(which {}) -q", 'eval "$x {}"', 'bash -c "$x {}"',
 ]  # fmt: skip

@@ -29,7 +29,7 @@ def outcome_of(line, wanted="pytest"):
      "bash -ec 'pytest; echo done'", "ls | xargs pytest", "bash -o pipefail -c 'pytest | tail'", "pytest || exit 1",
      "pytest || exit 1; echo done", "pytest || false", "pytest || { echo failed; exit 1; }", "pytest; exit $?",
      "pytest; code=$?; tail log; exit $code", "pytest; x=1 code=$?; tail log; exit $code",
-     "exec pytest", "for d in a b; do (cd $d && pytest) || exit 1; done",
+     "set -o errexit; pytest; git status", "exec pytest", "for d in a b; do (cd $d && pytest) || exit 1; done",
      "if ! pytest; then exit 1; fi", "time pytest", "! ! pytest", "t() { pytest; }; t",
      "[ -x a/pytest ] && a/pytest || python -m pytest", "pytest || pytest --lf", "eval pytest",
      "script -qec pytest log", "case $x in *) pytest;; esac", "unknown --flag value pytest",
