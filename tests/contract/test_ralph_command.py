@@ -107,15 +107,15 @@ def test_words_after_two_dashes_are_the_prompts(ralph):
     assert json.loads(ralph("start", "--json", "--", "--fix", "it").stdout)["prompt"] == "--fix it"
 
 
-def test_a_live_loop_is_not_overwritten_but_one_that_is_off_or_broken_is(project, ralph, path):
-    project.ralph(session_id="other")
+@pytest.mark.parametrize("values", [{"session_id": "other"}, {"active": "false"}])
+def test_a_live_or_paused_loop_is_not_overwritten_but_a_broken_one_is(project, ralph, path, values):
+    project.ralph(**values)
     done = ralph("start", "Go.")
     assert done.returncode == 1
     assert "iteration 1" in done.stderr
-    assert path.read_text() == ralph_page(session_id="other")
-    for values in ({"active": "false"}, {"iteration": "x"}):
-        project.ralph(**values)
-        assert ralph("start", "Go.").returncode == 0
+    assert path.read_text() == ralph_page(**values)
+    project.ralph(iteration="x")
+    assert ralph("start", "Go.").returncode == 0
 
 
 def test_without_a_promise_and_a_limit_it_explains_what_ends_the_loop(ralph):
@@ -162,7 +162,7 @@ def test_status_of_bytes_that_are_not_utf_8_is_valid_json(project, ralph, path):
 
 def test_cancel_prints_at_which_iteration_and_removes_the_file(project, ralph, path):
     project.ralph(iteration=7)
-    assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\n"
+    assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7.\nGoal: Make the tests pass.\n"
     assert not path.exists()
     done = ralph("cancel")
     assert (done.returncode, done.stderr) == (1, "tailhook: no ralph loop is running in this project\n")

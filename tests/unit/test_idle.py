@@ -13,6 +13,7 @@ from tailhook.machines.idle import (
     Facts,
     age_of,
     decide,
+    is_live,
 )
 
 
@@ -78,6 +79,29 @@ def test_an_absent_or_null_event_is_a_state():
 def test_an_unknown_event_allows_and_moves_nothing(event):
     verdict = decide(looping(event=event), with_signals(DONE), NOW)
     assert (verdict.outcome, verdict.change) == ("allow", None)
+
+
+# ---- paused by a person --------------------------------------------------------
+
+
+@pytest.mark.parametrize("paused", ["2026-11-01T12:00:00Z", "true", True, 1])
+@pytest.mark.parametrize("more", [{}, {"iter": 10}, {"iter": "x"}, {"session_id": CLAIM}])
+def test_a_paused_loop_allows_every_stop_and_changes_nothing(paused, more):
+    for age in (60, 10**6):
+        verdict = decide(looping(frame(paused=paused, **more), age=age), with_signals(DONE, session_id="mine"), NOW)
+        assert (verdict.outcome, verdict.change, verdict.warning, verdict.ended) == ("allow", None, "", False)
+        assert "tailhook loop resume" in verdict.why
+
+
+@pytest.mark.parametrize("paused", [None, False, "", "false"])
+def test_a_loop_that_is_not_paused_goes_on(paused):
+    assert decide(looping(frame(paused=paused)), Facts(), NOW).outcome == "block"
+
+
+def test_a_paused_loop_is_live_however_old_it_is():
+    assert is_live(looping(frame(paused="true"), age=10**6), NOW)
+    assert not is_live(looping(frame(), age=10**6), NOW)
+    assert not is_live(looping(frame(paused="true", iter="x")), NOW)
 
 
 # ---- 4: whose loop -----------------------------------------------------------

@@ -1,9 +1,9 @@
-"""`tailhook loop`: start, show, hand over or end a loop of the idle machine."""
+"""`tailhook loop`: start, show, pause, hand over or end a loop of the idle machine."""
 
 import argparse
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,21 @@ from tailhook.cli.output import (
     positive,
     print_facts,
 )
-from tailhook.cli.session import add_actions, add_prompt, format_next_stop, prompt_argument, report_driver
+from tailhook.cli.session import (
+    add_actions,
+    add_prompt,
+    format_next_stop,
+    print_cancelled,
+    prompt_argument,
+    report_driver,
+)
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle
+from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, whole_number
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -45,7 +52,7 @@ NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last 
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    about = "start, show, hand over or end a loop (the idle machine)"
+    about = "start, show, pause, hand over or end a loop (the idle machine)"
     actions = group(commands, "loop", about, "tailhook loop status")
 
     parser = command(
@@ -75,7 +82,14 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    add_actions(actions, "loop", "loop", print_loop_status, adopt_loop, cancel_loop)
+    runs = {
+        "status": print_loop_status,
+        "pause": pause_loop,
+        "resume": resume_loop,
+        "adopt": adopt_loop,
+        "cancel": cancel_loop,
+    }
+    add_actions(actions, "loop", "loop", runs)
 
 
 # ---- start -------------------------------------------------------------------
@@ -240,7 +254,7 @@ def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:
             Path(entry.path).unlink(missing_ok=True)
 
 
-# ---- status, adopt, cancel ---------------------------------------------------
+# ---- status, pause, resume, adopt, cancel ------------------------------------
 
 
 def print_loop_status(arguments: argparse.Namespace) -> None:
@@ -266,8 +280,9 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         top = idle.top_frame(state["stack"])
         owner, depth = top.get("session_id", "any"), len(state["stack"])
         nested = f" Nested loops: {depth}; this is the innermost one." if depth > 1 else ""
+        stands = "paused" if idle.is_loop_paused(top) else "running"
         lines = [
-            f"A loop is running in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
+            f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the first one that stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
             format_next_stop("idle", verdict.outcome, verdict.why),
@@ -296,6 +311,39 @@ def command_facts(state: object) -> idle.Facts:
     )
 
 
+def pause_loop(arguments: argparse.Namespace) -> None:
+    """Keep the loop as it is, and let the agent stop."""
+    now = time.time()
+    loop = change_top(now, lambda top: top if idle.is_loop_paused(top) else {**top, "paused": iso_time(now)})
+    resume = "To continue it:  tailhook loop resume"
+    print_facts(arguments, {"path": loop.path}, f"The loop is paused. {resume}{name_elsewhere(loop.path)}")
+
+
+def resume_loop(arguments: argparse.Namespace) -> None:
+    """Continue a paused loop."""
+
+    def resumed(top: dict[str, Any]) -> dict[str, Any]:
+        if not idle.is_loop_paused(top):
+            raise CommandError("the loop of this project is not paused")
+        return {key: value for key, value in top.items() if key != "paused"}
+
+    loop = change_top(time.time(), resumed)
+    line = f"The loop continues when the agent stops.{name_elsewhere(loop.path)}"
+    print_facts(arguments, {"path": loop.path}, line)
+
+
+def change_top(now: float, change: Callable[[dict[str, Any]], dict[str, Any]]) -> JwzLoop | FileLoop:
+    """Change the innermost frame of the live loop, and return the loop.  change: returns the new frame."""
+    loop = find_live_loop(now)
+    with loop.lock():
+        loop.reload()
+        state = live(loop, now)
+        top = change(state["stack"][-1])
+        if top is not state["stack"][-1]:
+            loop.save({**state, "stack": [*state["stack"][:-1], top], "updated_at": iso_time(now)}, now)
+    return loop
+
+
 def adopt_loop(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
     now, owner = time.time(), current_session() or CLAIM
@@ -320,15 +368,18 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
     """End every frame of the loop."""
     now = time.time()
     loop = find_live_loop(now)
+    goal = loop.goal
     state = end(loop, "USER_CANCELLED", now)
-    top = idle.top_frame(state["stack"])
-    facts = {"path": loop.path, "iteration": top.get("iter"), "max": top.get("max")}
-    where = name_elsewhere(loop.path)
-    print_facts(
-        arguments,
-        facts,
-        f"The loop was cancelled at iteration {top.get('iter')} of {top.get('max')}.{where}",
-    )
+    top, owner = idle.top_frame(state["stack"]), owner_of_state(state)
+    count, limit = (whole_number(top.get(key)) for key in ("iter", "max"))
+    facts = {
+        "path": loop.path,
+        "iteration": count,
+        "max": limit,
+        "goal": goal,
+        "session_id": None if owner == CLAIM else owner or None,
+    }
+    print_cancelled(arguments, "loop", facts, f"iteration {count} of {limit}.{name_elsewhere(loop.path)}")
 
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:

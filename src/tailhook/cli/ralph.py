@@ -1,16 +1,17 @@
-"""`tailhook ralph`: start, show, hand over or end a ralph loop."""
+"""`tailhook ralph`: start, show, pause, hand over or end a ralph loop."""
 
 import argparse
 import os
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tailhook._core import iso_time
 from tailhook.cli.loop_ends import find_last_end, format_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, prompt_argument, report_driver
+from tailhook.cli.session import add_actions, add_prompt, print_cancelled, prompt_argument, report_driver
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
@@ -21,6 +22,7 @@ from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
 from tailhook.stores.frontmatter import FrontMatter, quote_yaml, read_end
 
+NO_RALPH = "no ralph loop is running in this project"
 MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
 
 
@@ -29,7 +31,7 @@ def add(commands: Commands) -> None:
     actions = group(
         commands,
         "ralph",
-        "start, show, hand over or end a loop that repeats one prompt (the ralph machine)",
+        "start, show, pause, hand over or end a loop that repeats one prompt (the ralph machine)",
         "tailhook ralph status",
     )
 
@@ -57,7 +59,14 @@ def add(commands: Commands) -> None:
     add_prompt(parser)
     add_json(parser)
 
-    add_actions(actions, "ralph", "ralph loop", print_ralph_status, adopt_ralph, cancel_ralph)
+    runs = {
+        "status": print_ralph_status,
+        "pause": pause_ralph,
+        "resume": resume_ralph,
+        "adopt": adopt_ralph,
+        "cancel": cancel_ralph,
+    }
+    add_actions(actions, "ralph", "ralph loop", runs)
 
 
 # ---- start -------------------------------------------------------------------
@@ -125,15 +134,15 @@ def page(limit: int, promise: str, prompt: str) -> str:
 
 
 def refuse_live(force: bool) -> None:
-    """Raise CommandError if a loop runs and must not be ended. Only under the lock."""
+    """Raise CommandError if a loop runs, or is paused, and must not be ended. Only under the lock."""
     loop = find_replaced_ralph()
     state = loop.state if loop else None
-    if loop and state and ralph.is_live(state) and not force:
+    if loop and state and ralph.has_counts(state) and not force:
         count = ralph.parse_count(state, "iteration")
-        raise CommandError(
-            f"{plain(loop.path)}: a ralph loop is running already, at iteration {count}. "
-            "End it with `tailhook ralph cancel`, or use --force."
+        stands = (
+            f"a ralph loop is {'paused' if ralph.is_ralph_paused(state) else 'running already'}, at iteration {count}"
         )
+        raise CommandError(f"{plain(loop.path)}: {stands}. End it with `tailhook ralph cancel`, or use --force.")
 
 
 def find_replaced_ralph() -> store.RalphFile | None:
@@ -146,7 +155,7 @@ def find_replaced_ralph() -> store.RalphFile | None:
     )
 
 
-# ---- status, adopt, cancel ---------------------------------------------------
+# ---- status, pause, resume, adopt, cancel ------------------------------------
 
 
 def is_ralph_live(loop: store.RalphFile) -> bool:
@@ -174,13 +183,20 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
         lines = [f"{plain(loop.path)} has no front matter; the next stop removes it."]
     else:
         lines = [
-            f"A ralph loop is {'running' if active else 'switched off or broken'} in {plain(loop.path)}.",
+            f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.",
             *(plain(f"  {key}: {describe_ralph_value(key, value)}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
             lines.append(f"At the next stop nothing happens: {plain(undriven)}")
     print_facts(arguments, facts, *lines)
+
+
+def describe_ralph_state(state: Mapping[str, str | None]) -> str:
+    """Return whether a loop runs, for a person."""
+    if ralph.is_ralph_paused(state):
+        return "paused (to continue it: tailhook ralph resume)"
+    return "running" if ralph.is_live(state) else "broken"
 
 
 def describe_ralph_value(key: str, value: str | None) -> str:
@@ -190,13 +206,40 @@ def describe_ralph_value(key: str, value: str | None) -> str:
     return "the first session that stops" if (key, value) == ("session_id", CLAIM) else value
 
 
+def pause_ralph(arguments: argparse.Namespace) -> None:
+    """Keep the loop as it is, and let the agent stop."""
+    loop = find_live_ralph()
+    with loop.lock():
+        loop.reload()
+        if ralph.is_live(loop.state):
+            loop.write({"active": "false"})
+        elif not ralph.is_ralph_paused(loop.state):
+            raise CommandError(NO_RALPH)
+    resume = "To continue it:  tailhook ralph resume"
+    print_facts(arguments, {"path": loop.path}, f"The ralph loop is paused. {resume}{name_elsewhere(loop.path)}")
+
+
+def resume_ralph(arguments: argparse.Namespace) -> None:
+    """Continue a paused loop."""
+    loop = find_changeable(store.find_ralph, lambda loop: ralph.is_ralph_paused(loop.state), owner_of_ralph)
+    if loop is None:
+        raise CommandError(NO_RALPH)
+    with loop.lock():
+        loop.reload()
+        if not ralph.is_ralph_paused(loop.state):
+            raise CommandError("the ralph loop of this project is not paused")
+        loop.write({"active": "true"})
+    line = f"The ralph loop continues when the agent stops.{name_elsewhere(loop.path)}"
+    print_facts(arguments, {"path": loop.path}, line)
+
+
 def adopt_ralph(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or the first session's that stops."""
     loop, owner = find_live_ralph(), current_session() or CLAIM
     with loop.lock():
         loop.reload()
         if not ralph.is_live(loop.state):
-            raise CommandError("no ralph loop is running in this project")
+            raise CommandError(NO_RALPH)
         loop.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
     print_facts(
@@ -214,13 +257,15 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         state = loop.state
         loop.remove()
         loop.keep_end("USER_CANCELLED", time.time())
-    count = ralph.parse_count(state, "iteration") if state else None
-    print_facts(
-        arguments,
-        {"path": loop.path, "iteration": count},
-        f"The ralph loop was cancelled at iteration {'unknown' if count is None else count}."
-        f"{name_elsewhere(loop.path)}",
-    )
+    count, owner = ralph.parse_count(state, "iteration") if state else None, owner_of_ralph(loop)
+    facts = {
+        "path": loop.path,
+        "iteration": count,
+        "goal": loop.prompt,
+        "session_id": None if owner == CLAIM else owner or None,
+    }
+    place = f"iteration {'unknown' if count is None else count}.{name_elsewhere(loop.path)}"
+    print_cancelled(arguments, "ralph loop", facts, place)
 
 
 def owner_of_ralph(loop: store.RalphFile) -> str:
@@ -233,5 +278,5 @@ def find_live_ralph() -> store.RalphFile:
     """Return the state file that a command may change. Raises CommandError if there is none."""
     loop = find_changeable(store.find_ralph, is_ralph_live, owner_of_ralph)
     if loop is None:
-        raise CommandError("no ralph loop is running in this project")
+        raise CommandError(NO_RALPH)
     return loop

@@ -2,27 +2,40 @@
 
 import argparse
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, print_facts
 from tailhook.hook.answer import plain
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import whole_number
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
+MAX_SHOWN_GOAL_CHARS = 80
+
 Run = Callable[[argparse.Namespace], int | None]
 
 
-def add_actions(actions: Commands, group: str, loop: str, status: Run, adopt: Run, cancel: Run) -> None:
-    """Declare the commands for a running loop. loop: its name in the help."""
-    for name, run, about in (
-        ("status", status, f"show the state of the {loop} of this project"),
-        ("adopt", adopt, f"let this session take over the {loop} of this project"),
-        ("cancel", cancel, f"end the {loop} of this project"),
-    ):
-        add_json(command(actions, name, run, about, f"tailhook {group} {name}"))
+ABOUT_ACTIONS = {
+    "status": "show the state of the {} of this project",
+    "pause": "let the agent stop, and keep the {} of this project",
+    "resume": "continue the paused {} of this project",
+    "adopt": "let this session take over the {} of this project",
+    "cancel": "end the {} of this project",
+}
+
+
+def add_actions(actions: Commands, group: str, loop: str, runs: Mapping[str, Run]) -> None:
+    """Declare the commands for a running loop.
+
+    loop: its name in the help.
+    runs: the functions of the commands in ABOUT_ACTIONS, by name.
+    """
+    for name, about in ABOUT_ACTIONS.items():
+        add_json(command(actions, name, runs[name], about.format(loop), f"tailhook {group} {name}"))
 
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
@@ -88,6 +101,19 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
     own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
     count = f"{cap} {host.BLOCK_CAP_COUNTS}"
     sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")
+
+
+def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str, Any], place: str) -> None:
+    """Print what was cancelled.
+
+    loop: its name.
+    facts: for --json; `goal` is the prompt, `session_id` None if the loop had none yet.
+    place: the iteration, and the loop's folder if it is elsewhere.
+    """
+    whose = f" of session {facts['session_id']}" if facts["session_id"] else ""
+    goal = textwrap.shorten(facts["goal"], MAX_SHOWN_GOAL_CHARS, placeholder="…")
+    lines = [f"The {loop}{whose} was cancelled at {place}", *([f"Goal: {goal}"] if goal else [])]
+    print_facts(arguments, facts, *map(plain, lines))
 
 
 def format_next_stop(machine: str, outcome: str, why: str) -> str:

@@ -42,7 +42,7 @@ from tailhook.install.survey import (
     repair_of,
     survey_host,
 )
-from tailhook.machines import CLAIM, idle, whole_number
+from tailhook.machines import CLAIM, idle, ralph, whole_number
 from tailhook.pool.installation import CLIENT_FILE, client_folder, real_interpreter
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
@@ -377,16 +377,17 @@ def check_idle_loop(stale_after: float, folders: Sequence[str]) -> Iterator[Find
     state = found.state if found else None
     if not found or not isinstance(state, dict) or state.get("event") in ("DONE", "ABORT") or not state.get("stack"):
         return
-    age = idle.age_of(state, time.time())
-    if age is not None and age > stale_after:
+    age, top = idle.age_of(state, time.time()), idle.top_frame(state["stack"])
+    if idle.is_loop_paused(top):
+        yield paused("loop", found.path, "tailhook loop")
+    elif age is not None and age > stale_after:
         what = (
             f"{found.path}: a loop has not changed for {int(age)} s and counts as abandoned;"
             " the next stop of its session ends it"
         )
         yield Finding("loop", WARNING, what, "To continue, start it again:  tailhook loop start")
     else:
-        owner = idle.top_frame(state["stack"]).get("session_id")
-        yield from check_owner("loop", found.path, owner, "tailhook loop")
+        yield from check_owner("loop", found.path, top.get("session_id"), "tailhook loop")
 
 
 def check_ralph_loop(folders: Sequence[str]) -> Iterator[Finding]:
@@ -395,10 +396,18 @@ def check_ralph_loop(folders: Sequence[str]) -> Iterator[Finding]:
     if not found or not found.page:
         return
     age = time.time() - found.changed
+    if ralph.is_ralph_paused(found.state):
+        yield paused("ralph loop", found.path, "tailhook ralph")
+        return
     if age > RALPH_ASLEEP:
         what = f"{found.path}: a ralph loop has not changed for {int(age // 3600)} hours"
         yield Finding("loop", WARNING, what, "To end it:  tailhook ralph cancel")
     yield from check_owner("ralph loop", found.path, found.page.get("session_id"), "tailhook ralph")
+
+
+def paused(kind: str, path: str, command: str) -> Finding:
+    """Return a note about a paused loop.  command: the group of commands that can continue it."""
+    return Finding("loop", NOTE, f"{path}: a {kind} is paused", f"To continue it:  {command} resume")
 
 
 def check_owner(kind: str, path: str, owner: object, command: str) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
+PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a paused loop is allowed
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
@@ -91,6 +92,8 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     top = top_frame(frames)
     if not is_owned(state, top, facts):
         return Verdict("allow", "another session's loop")
+    if is_loop_paused(top):
+        return Verdict("allow", PAUSED)
     claimed = claim(state, top, facts.session_id)
     if (age := age_of(state, now)) is None or age > stale_after:
         warning = f"Loop state is stale ({'unknown' if age is None else int(age)} seconds old), allowing exit"
@@ -144,6 +147,11 @@ def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | N
     if reason is not None:
         ended["reason"] = reason
     return ended
+
+
+def is_loop_paused(top: "dict[str, Any]") -> bool:
+    """Return whether a person paused a frame's loop: it stays as it is until `tailhook loop resume`."""
+    return bool(top.get("paused")) and top["paused"] != "false"
 
 
 def is_owned(state: "dict[str, Any]", top: "dict[str, Any]", facts: Facts) -> bool:
@@ -286,11 +294,11 @@ def time_of(stamp: object) -> float | None:
 
 
 def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bool:
-    """Return whether a loop runs here, of any session: not ended, not stale, not corrupted."""
+    """Return whether a loop runs here, of any session: not ended, not stale, not corrupted. It may be paused."""
     if not isinstance(state, dict) or not state.get("stack") or state.get("event") not in ("STATE", None):
         return False
     top, age = top_frame(state["stack"]), age_of(state, now)
-    if age is None or age > stale_after:
+    if (age is None or age > stale_after) and not is_loop_paused(top):
         return False
     return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
 

@@ -108,8 +108,16 @@ def is_inactive(state: "Mapping[str, str | None]") -> bool:
 
 def is_live(state: "Mapping[str, str | None] | None") -> bool:
     """Return whether a loop runs here, of any session."""
-    if state is None or is_inactive(state):
-        return False
+    return state is not None and has_counts(state) and not is_inactive(state)
+
+
+def is_ralph_paused(state: "Mapping[str, str | None] | None") -> bool:
+    """Return whether a loop, of any session, is here and switched off."""
+    return state is not None and has_counts(state) and is_inactive(state)
+
+
+def has_counts(state: "Mapping[str, str | None]") -> bool:
+    """Return whether the counts of a state are whole numbers."""
     return all(parse_count(state, key) is not None for key in COUNTS)
 
 

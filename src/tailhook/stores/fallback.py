@@ -24,8 +24,9 @@ class FileLoop(FrontMatterFile):
             return {"stack": [{}], "updated_at": self.updated_at}
         get = self.page.get
         top = {"mode": get("mode"), "iter": get("iteration"), "max": get("max_iterations")}
-        if (owner := get("session_id")) is not None:
-            top["session_id"] = owner
+        for key in ("session_id", "paused"):
+            if (value := get(key)) is not None:
+                top[key] = value
         event = "STATE" if get("active") == "true" else "ABORT"
         return {"schema": 1, "event": event, "updated_at": self.updated_at, "stack": [top]}
 
@@ -40,7 +41,7 @@ class FileLoop(FrontMatterFile):
         return iso_time(self.changed)
 
     def save(self, state: "dict[str, Any]", now: float) -> None:
-        """Rewrite the count and a claimed owner; for an ended loop, remove the file and save its end. Raises OSError.
+        """Rewrite the values that differ; for an ended loop, remove the file and save its end. Raises OSError.
 
         now: the time of an end. Otherwise the file's clock is its modification time.
         """
@@ -53,6 +54,7 @@ class FileLoop(FrontMatterFile):
         text = self.page.text
         if top["iter"] != old["iter"]:
             text = FrontMatter(text).set("iteration", str(top["iter"]))
-        if top.get("session_id") != old.get("session_id"):
-            text = FrontMatter(text).set("session_id", quote_yaml(top["session_id"]))
+        for key in ("session_id", "paused"):
+            if top.get(key) != old.get(key):
+                text = FrontMatter(text).set(key, quote_yaml(top[key]) if key in top else "null")
         self.replace(text)

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+UNQUOTED = ("active", "iteration")  # the keys whose values other tools write, and read, without quotes
 LOG = "ralph-debug.log"
 MAX_LOG_BYTES = 1_000_000  # then the log is emptied
 MAX_LOG_LINE_CHARS = 500  # characters of a line of the log
@@ -43,7 +44,7 @@ class RalphFile(FrontMatterFile):
         page, text = self.page, ""
         for key, value in values.items():
             page = FrontMatter(text) if text else page
-            text = page.set(key, value if key == "iteration" else quote_yaml(value)) if page else ""
+            text = page.set(key, value if key in UNQUOTED else quote_yaml(value)) if page else ""
         self.replace(text)
 
     def log(self, line: str) -> None:

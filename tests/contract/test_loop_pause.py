@@ -1,0 +1,131 @@
+"""`tailhook loop pause` and `resume`, and those of ralph: the agent may stop, and the loop stays as it is."""
+
+import json
+import os
+import time
+from functools import partial
+
+import pytest
+from support.host import frame
+from support.oracles import jwz
+
+FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
+
+
+class OneLoop:
+    """A running loop at iteration 3 and its commands.
+
+    kind: where it is: "jwz", "file" (without a store) or "ralph".
+    """
+
+    def __init__(self, kind, project):
+        self.kind, self.project = kind, project
+        self.command = partial(project.as_agent, "ralph" if kind == "ralph" else "loop")
+        self.file = project.folder / ".claude" / "idle-loop.local.md"
+        if kind == "jwz":
+            project.loop(frame(iter=3))
+        elif kind == "ralph":
+            self.file = project.ralph(iteration=3)
+        else:
+            self.file.parent.mkdir()
+            self.file.write_text(FALLBACK)
+
+    def state(self):
+        """Return what is saved."""
+        return jwz.newest(self.project.folder) if self.kind == "jwz" else self.file.read_text()
+
+    def stop(self):
+        """Let the agent stop with a text without a signal; return whether it must continue."""
+        return not self.project.stop("Hm.").allowed
+
+    def make_old(self):
+        """Let three days pass without a change."""
+        if self.kind == "jwz":
+            self.project.loop(*self.state()["stack"], age=3 * 86400)
+        else:
+            past = time.time() - 3 * 86400
+            os.utime(self.file, (past, past))
+
+
+@pytest.fixture(params=["jwz", "file", "ralph"])
+def one(request, project):
+    """Return a running loop."""
+    return OneLoop(request.param, project)
+
+
+def test_a_paused_loop_allows_every_stop_changes_nothing_and_never_becomes_stale(one):
+    assert one.command("pause").returncode == 0
+    one.make_old()
+    paused = one.state()
+    assert [one.stop(), one.stop()] == [False, False]
+    assert one.state() == paused
+
+
+def test_it_continues_where_it_was_however_long_it_was_paused(one):
+    one.command("pause")
+    one.make_old()
+    done = one.command("resume")
+    assert (done.returncode, done.stdout) == (0, done.stdout.replace("paused", ""))
+    assert one.stop()
+    now = one.state()
+    assert now["stack"][-1]["iter"] == 4 if one.kind == "jwz" else "\niteration: 4\n" in now
+
+
+def test_it_is_paused_and_shown_as_paused_until_it_is_resumed(one):
+    assert "resume" in one.command("pause").stdout
+    assert one.command("pause").returncode == 0  # again: it stays paused
+    assert " is paused" in one.command("status").stdout
+    one.command("resume")
+    assert " is running" in one.command("status").stdout
+    done = one.command("resume")
+    assert (done.returncode, "is not paused" in done.stderr) == (1, True)
+
+
+def test_the_doctor_notes_it_and_does_not_call_it_abandoned(one):
+    one.command("pause")
+    one.make_old()
+    findings = json.loads(one.project.tailhook("doctor", "--json").stdout)["findings"]
+    (found,) = [finding for finding in findings if finding["check"] == "loop"]
+    assert " is paused" in found["what"]
+    assert "resume" in found["advice"]
+
+
+def test_a_new_loop_does_not_take_the_place_of_a_paused_one(one):
+    one.command("pause")
+    paused = one.state()
+    assert one.command("start", "Another task.").returncode == 1
+    assert one.state() == paused
+
+
+def test_a_paused_loop_can_be_cancelled(one):
+    one.command("pause")
+    done = one.command("cancel", "--json")
+    assert (done.returncode, json.loads(done.stdout)["iteration"]) == (0, 3)
+    assert not one.stop()
+
+
+def test_neither_a_prompt_nor_a_compaction_resumes_it(one):
+    one.command("pause")
+    paused = one.state()
+    for event in ({"hook_event_name": "UserPromptSubmit"}, {"hook_event_name": "SessionStart", "source": "compact"}):
+        stop = one.project.stop(**event)
+        assert (stop.exit_code, stop.stdout) == (0, "")
+    assert one.state() == paused
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_without_a_loop_it_is_an_error(project, group, command):
+    done = project.as_agent(group, command)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "loop is running in this project" in done.stderr
+
+
+def test_another_programs_values_stay_as_they_are(project):
+    project.loop(frame(iter=3, mine=[1, {"b": 1.0}]), theirs={"a": None})
+    before = jwz.newest(project.folder)
+    loop = partial(project.as_agent, "loop")
+    loop("pause")
+    loop("resume")
+    after = jwz.newest(project.folder)
+    assert {**after, "updated_at": None} == {**before, "updated_at": None}
