@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import fingerprint, iso_time
+from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
 from tailhook.cli.loop_folders import (
     find_changeable,
@@ -128,6 +129,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
             loop.begin(state, now)
         remove_old_prompts(prompt_prefix(loop.path), state["stack"])
+    exclude_from_git(folder_of_loop(loop.path))
     print_facts(
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tailhook._core import iso_time
+from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
@@ -97,6 +98,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
     finally:
         os.close(folder)
+    exclude_from_git(root)
     loop = store.RalphFile(root)
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [

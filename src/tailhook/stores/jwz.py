@@ -22,7 +22,7 @@ import posix
 
 from tailhook._core import forward_lines, parse_json, reverse_lines, write_json
 from tailhook.stores import STORE_FOLDERS
-from tailhook.stores.atomic import SAFE, Lock, open_folder, stamp_of, sync, write_all
+from tailhook.stores.atomic import SAFE, Lock, open_folder, replace_file, stamp_of, sync, write_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,11 +95,12 @@ class Store:
 
     @classmethod
     def make(cls, project: str) -> "Store":
-        """Return the store of the folder `project`; make it if there is none. Raises OSError."""
+        """Return the store of the folder `project`; make it if there is none, ignored by git. Raises OSError."""
         found = cls.find(project)
         if found is None:
             posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
             found = cls(f"{project}/{STORE_FOLDERS[0]}", open_folder(project, STORE_FOLDERS[0]))
+            replace_file(".gitignore", b"*\n", found.fd)
         return found
 
     def lock(self) -> Lock:

@@ -1,0 +1,111 @@
+"""What tailhook writes into a project is not in git's list of untracked files."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from support.host import assistant
+
+OF_LOOPS = [
+    "**/.claude/ralph-loop.local.md",
+    "**/.claude/ralph-debug.log",
+    "**/.claude/idle-loop.local.md",
+    "**/.claude/.stop_hook_active",
+]
+
+
+def git(folder, *words):
+    """Run git in a folder without the user's own settings; return what it prints."""
+    env = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin:/usr/local/bin", "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(["git", *words], cwd=folder, env=env, capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(project):
+    """Return a project that is a repository with a commit."""
+    git(project.folder, "init", "-q")
+    words = ("-c", "user.name=A", "-c", "user.email=a@example.org", "commit", "-q", "--allow-empty", "-m", "First")
+    git(project.folder, *words)
+    return project
+
+
+def untracked(folder):
+    """Return what git lists as untracked."""
+    return git(folder, "status", "--porcelain", "--untracked-files=all").splitlines()
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_git_lists_nothing_of_a_loop(repository, group):
+    assert repository.as_agent(group, "start", "Make the tests pass.", session="mine").returncode == 0
+    repository.argv = [*repository.argv[:-1], "ralph" if group == "ralph" else "idle"]
+    assert not repository.stop("Hm.").allowed
+    assert untracked(repository.folder) == []
+
+
+def test_git_lists_no_flag_of_the_memory_machine(repository):
+    repository.as_agent("loop", "start", "Make the tests pass.")
+    repository.as_agent("loop", "cancel")
+    repository.write(assistant("We chose A because of B.\nWe picked C over D."))
+    repository.argv = [*repository.argv[:-1], "memory"]
+    assert not repository.stop().allowed
+    assert (repository.folder / ".claude" / ".stop_hook_active").exists()
+    assert untracked(repository.folder) == []
+
+
+def test_other_lines_stay_and_each_of_ours_is_there_once(repository):
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    for before in ("*.log\n# mine", "*.log\n# mine\n", ""):
+        exclude.write_text(before)
+        for group in ("ralph", "loop", "ralph"):
+            repository.as_agent(group, "start", "Go.", "--force" if group == "ralph" else "--replace")
+        assert exclude.read_text().splitlines() == [*before.splitlines(), *OF_LOOPS]
+
+
+def test_a_repository_without_the_file_gets_it(repository):
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    exclude.unlink()
+    exclude.parent.rmdir()
+    repository.as_agent("ralph", "start", "Go.")
+    assert exclude.read_text().splitlines() == OF_LOOPS
+
+
+def test_the_store_of_another_program_is_left_alone(repository):
+    (repository.folder / ".jwz").mkdir()
+    repository.as_agent("loop", "start", "Go.")
+    assert not (repository.folder / ".jwz" / ".gitignore").exists()
+
+
+def test_in_a_linked_worktree_the_lines_are_those_of_its_repository(repository, tmp_path):
+    linked = tmp_path / "linked"
+    git(repository.folder, "worktree", "add", "-q", str(linked))
+    repository.folder = linked
+    repository.as_agent("ralph", "start", "Go.")
+    assert (linked / ".claude" / "ralph-loop.local.md").exists()
+    assert untracked(linked) == []
+
+
+def test_a_project_below_the_top_of_its_repository_is_ignored_too(repository):
+    below = repository.folder / "web" / "app"
+    below.mkdir(parents=True)
+    repository.env["CLAUDE_PROJECT_DIR"] = str(below)
+    repository.as_agent("ralph", "start", "Go.")
+    assert (below / ".claude" / "ralph-loop.local.md").exists()
+    assert untracked(repository.folder) == []
+
+
+@pytest.mark.parametrize("spoil", ["a link", "a folder", "no repository"])
+def test_a_loop_starts_though_the_file_cannot_be_written(repository, tmp_path, spoil):
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("mine\n")
+    exclude.unlink()
+    if spoil == "a link":
+        exclude.symlink_to(elsewhere)
+    elif spoil == "a folder":
+        exclude.mkdir()
+    else:
+        Path(repository.folder / ".git").rename(tmp_path / "moved")
+    done = repository.as_agent("ralph", "start", "Go.")
+    assert (done.returncode, "started" in done.stdout) == (0, True)
+    assert elsewhere.read_text() == "mine\n"
