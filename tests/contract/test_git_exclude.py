@@ -109,3 +109,16 @@ def test_a_loop_starts_though_the_file_cannot_be_written(repository, tmp_path, s
     done = repository.as_agent("ralph", "start", "Go.")
     assert (done.returncode, "started" in done.stdout) == (0, True)
     assert elsewhere.read_text() == "mine\n"
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_cancel_and_uninstall_name_what_stays_in_the_project(repository, group):
+    repository.as_agent(group, "start", "Make the tests pass.", session="mine")
+    repository.argv = [*repository.argv[:-1], "ralph" if group == "ralph" else "idle"]
+    assert not repository.stop("Hm.").allowed
+    rest = repository.folder / (".jwz" if group == "loop" else ".claude/ralph-debug.log")
+    cancelled = repository.as_agent(group, "cancel", session="mine").stdout
+    assert cancelled.endswith(f"What it has saved stays: {rest}\n")
+    assert f"stays: {rest}\n" in repository.tailhook("uninstall", "--yes").stdout
+    named = {rest, rest.parent, *rest.glob("*")}
+    assert {path for path in repository.folder.rglob("*") if ".git/" not in f"{path}/"} == named - {repository.folder}

@@ -381,7 +381,8 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
         "goal": goal,
         "session_id": None if owner == CLAIM else owner or None,
     }
-    print_cancelled(arguments, "loop", facts, f"iteration {count} of {limit}.{name_elsewhere(loop.path)}")
+    place = f"iteration {count} of {limit}.{name_elsewhere(loop.path)}"
+    print_cancelled(arguments, "loop", facts, place, loop.path if isinstance(loop, JwzLoop) else "")
 
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:

@@ -267,7 +267,8 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         "session_id": None if owner == CLAIM else owner or None,
     }
     place = f"iteration {'unknown' if count is None else count}.{name_elsewhere(loop.path)}"
-    print_cancelled(arguments, "ralph loop", facts, place)
+    log = Path(loop.path).with_name(store.LOG)
+    print_cancelled(arguments, "ralph loop", facts, place, str(log) if log.exists() else "")
 
 
 def owner_of_ralph(loop: store.RalphFile) -> str:

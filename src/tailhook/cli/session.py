@@ -103,16 +103,19 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
     sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")
 
 
-def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str, Any], place: str) -> None:
-    """Print what was cancelled.
+def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str, Any], place: str, rest: str) -> None:
+    """Print what was cancelled, and what stays in the project.
 
     loop: its name.
     facts: for --json; `goal` is the prompt, `session_id` None if the loop had none yet.
     place: the iteration, and the loop's folder if it is elsewhere.
+    rest: the path of what stays, "" if nothing does.
     """
     whose = f" of session {facts['session_id']}" if facts["session_id"] else ""
     goal = textwrap.shorten(facts["goal"], MAX_SHOWN_GOAL_CHARS, placeholder="…")
     lines = [f"The {loop}{whose} was cancelled at {place}", *([f"Goal: {goal}"] if goal else [])]
+    if rest:
+        lines.append(f"What it has saved stays: {rest}")
     print_facts(arguments, facts, *map(plain, lines))
 
 

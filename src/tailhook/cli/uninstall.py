@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from tailhook.cli.chosen_file import (
     add_file,
@@ -36,7 +37,7 @@ from tailhook.pool.control import is_running
 from tailhook.pool.installation import POOLS
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import check_folder, state_folder_path
-from tailhook.stores.ralph import find_ralph
+from tailhook.stores.ralph import LOG, find_ralph
 
 DAEMON_ENDS_S = 10.0
 
@@ -115,6 +116,8 @@ def describe_loops() -> list[str]:
         page = find_ralph(folders)
         if page and ralph.is_live(page.state):
             lines += describe_loop(surveys, "ralph", page.path, "ralph")
+        logs = [path for folder in folders if Path(path := f"{folder}/.claude/{LOG}").exists()]
+        lines += [f"The log of the ralph loops of this project stays: {plain(log)}" for log in logs]
     return lines
 
 
