@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from support.host import ENVIRONMENT, command_server, tailhook
+from support.host import COVERAGE, ENVIRONMENT, command_server, tailhook
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are forked only on Linux")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or bool(COVERAGE), reason="commands are forked only on Linux, and not in `make coverage`"
+)
 
 
 @pytest.mark.parametrize(

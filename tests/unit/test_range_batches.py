@@ -18,6 +18,8 @@ from support.ranges import LARGE, RECORDS, begun, ended, filled, in_thread, reco
 
 from tailhook._core import RangeScan, ScanProgram, scan_range
 
+UNTRACED = pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer runs Python code while a signal is handled")
+
 
 def test_finished_batches_are_taken_in_their_order_and_the_rest_is_given_at_the_end():
     scan = begun()
@@ -113,6 +115,7 @@ def test_a_signal_ends_the_wait_for_a_batch(interrupted):
     timer.join()
 
 
+@UNTRACED
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file):
     """Another thread keeps the GIL while this one has its batch and comes back from `take`, and sends the signal."""
@@ -170,6 +173,7 @@ def test_what_waits_for_a_batch_goes_on_at_an_end_although_the_next_range_begins
     assert late < 25
 
 
+@UNTRACED
 def test_what_waits_for_a_batch_goes_on_when_the_scan_fails():
     limit = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
     scan, error = begun(), None
