@@ -273,7 +273,16 @@ def test_a_sign_of_the_shell_at_a_word_hides_no_command(name, line):
 
 
 @pytest.mark.parametrize(
-    "line", ["echo {} | chpasswd; ls", "echo {} | sudo passwd --stdin; ls", "ls;mysql -p{} a", "x=`mysql -p{} a`"]
+    "line",
+    [
+        *("echo {} | chpasswd; ls", "echo {} | sudo passwd --stdin; ls", "ls;mysql -p{} a", "x=`mysql -p{} a`"),
+        *(
+            "echo {}|docker login --password-stdin;ls",
+            "echo {}|docker login --password-stdin>log",
+            "echo {}|chpasswd;ls",
+        ),
+        *("echo {}|chpasswd&&ls", "(echo {}|gh auth login --with-token)", "docker login --password-stdin<<<{}"),
+    ],
 )
 def test_a_password_behind_a_sign_of_the_shell_is_masked(line):
     assert PASSWORD not in mask(line.replace("{}", PASSWORD))

@@ -8,6 +8,7 @@ from tailhook.machines.secrets import AROUND, MIN_KEY_CHARS, QUOTES, command_in,
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+JOINED_SIGNS = ";&<>)"  # of the shell, behind a word without blank space
 SEPARATORS = frozenset(("|", "||", "&&", "&", ";", "then", "do", "else", "(", "{"))
 # By command: the option with a password joined to it, and the options with a password as the next word.
 JOINED = {
@@ -58,8 +59,8 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
     said: range | None = None  # the words of the `echo` in the pipe before
     for place, word in enumerate([*words, ";"]):
         before = words[place - 1] if place > start else ""
-        joined, pipe, name = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
-        name = command_in(name)
+        joined, pipe, rest = word.rpartition("|") if word not in SEPARATORS else ("", "", word)
+        name = command_in(rest)
         is_end = word in SEPARATORS or place == len(words) or bool(pipe and command in ("echo", "printf"))
         is_other = is_command(name) and not verb
         if command == "htpasswd" and (is_end or is_other):
@@ -88,10 +89,20 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
         elif before in OPTIONS.get(command, ()) or (before == "-p" and is_login and command in LOGINS_WITH_P):
             found[place] = 0
         is_login = is_login or word == "login"
-        if name in READS_PASSWORD or (command and name == READS_PASSWORD_WITH.get(command)):
+        option = rest[: sign_at(rest)]
+        with_option = READS_PASSWORD_WITH.get(command, "")
+        if not READS_PASSWORD.isdisjoint((name, option)) or (with_option and with_option in (name, option)):
             found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
-            said, reads_password = None, not word.endswith(";")
+            said, reads_password = None, ";" not in word
+            here = word.partition("<<<")
+            if here[2]:
+                found[place] = len(here[0]) + 3
     return found
+
+
+def sign_at(word: str) -> int:
+    """Return the place of the shell's first sign in a word; the word's length if there is none."""
+    return next((at for at, letter in enumerate(word) if letter in JOINED_SIGNS), len(word))
 
 
 def is_plain_word(word: str) -> bool:
