@@ -72,6 +72,7 @@ def test_a_repository_without_the_file_gets_it(repository):
 
 def test_the_store_of_another_program_is_left_alone(repository):
     (repository.folder / ".jwz").mkdir()
+    (repository.folder / ".jwz" / "messages.jsonl").touch()
     repository.as_agent("loop", "start", "Go.")
     assert not (repository.folder / ".jwz" / ".gitignore").exists()
 

@@ -112,13 +112,13 @@ class Scene:
     def names(self):
         """Yield every file and folder, without the drafts and the prompts that a killed command leaves.
 
-        A lock's name has the inode of a folder, which `reset` makes again.
+        The name of a lock and of an end has the inode of a folder, which `reset` makes again.
         """
         for folder, _ in self.copies:
             for path in folder.rglob("*"):
                 if path.suffix != ".tmp" and path.parent.name != "prompts":
                     yield re.sub(
-                        r"-[0-9a-f]+-[0-9a-f]+-([0-9a-f]{16}\.lock)$", r"-\1", str(path.relative_to(self.root))
+                        r"-[0-9a-f]+-[0-9a-f]+-([0-9a-f]{16}\.(?:lock|end))$", r"-\1", str(path.relative_to(self.root))
                     )
 
     def run(self, change=None):

@@ -112,6 +112,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         )
     if not isinstance(loop, JwzLoop):
         loop = JwzLoop(Store.make(project_root({})), None)
+    exclude_from_git(folder_of_loop(loop.path))
     with loop.lock():
         loop.reload()
         before = state_before(loop, arguments, now)
@@ -129,7 +130,6 @@ def start_loop(arguments: argparse.Namespace) -> None:
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
             loop.begin(state, now)
         remove_old_prompts(prompt_prefix(loop.path), state["stack"])
-    exclude_from_git(folder_of_loop(loop.path))
     print_facts(
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},

@@ -90,6 +90,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         raise UsageError("the promise is too long to be kept in the state file. Choose a shorter text.") from None
     found = find_replaced_ralph()
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
+    exclude_from_git(root)
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
     try:
@@ -98,7 +99,6 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
     finally:
         os.close(folder)
-    exclude_from_git(root)
     loop = store.RalphFile(root)
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
@@ -257,8 +257,8 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
     with loop.lock():
         loop.reload()
         state = loop.state
-        loop.remove()
         loop.keep_end("USER_CANCELLED", time.time())
+        loop.remove()
     count, owner = ralph.parse_count(state, "iteration") if state else None, owner_of_ralph(loop)
     facts = {
         "path": loop.path,

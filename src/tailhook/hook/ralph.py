@@ -45,8 +45,8 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> Non
         loop.write(verdict.change)
         return
     try:
-        loop.remove()
         loop.keep_end(ralph.end_reason(verdict.why), now)
+        loop.remove()
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:
         verdict.outcome, verdict.ended = "fail", False

@@ -46,9 +46,9 @@ class FileLoop(FrontMatterFile):
         now: the time of an end. Otherwise the file's clock is its modification time.
         """
         if not state["stack"] or self.page is None:
-            self.remove()
             if reason := state.get("reason"):
                 self.keep_end(reason, now)
+            self.remove()
             return
         top, old = state["stack"][-1], self.state["stack"][-1]
         text = self.page.text

@@ -170,7 +170,7 @@ class FrontMatterFile:
         remove_file(self.name, self.folder)
 
     def keep_end(self, reason: str, now: float) -> None:
-        """Save the loop's end in the private state folder, because its file is removed. A failure changes nothing."""
+        """Save the loop's end in the private state folder, before its file is removed. A failure changes nothing."""
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
         end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session}

@@ -100,6 +100,7 @@ class Store:
         if found is None:
             posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
             found = cls(f"{project}/{STORE_FOLDERS[0]}", open_folder(project, STORE_FOLDERS[0]))
+        if all(name.endswith(".tmp") for name in posix.listdir(found.fd)):  # it is new, or its maker was killed
             replace_file(".gitignore", b"*\n", found.fd)
         return found
 
