@@ -99,6 +99,24 @@ def test_what_hooks_have_saved_is_named(user):
     assert folder.exists()
 
 
+def test_an_uninstall_after_a_killed_command_leaves_no_empty_file(user):
+    """The files are those that a command leaves that is killed while it holds the locks and writes a backup."""
+    user.run("install", "--yes")
+    state = user.home / ".local/state/tailhook"
+    (receipt,) = (state / "settings").iterdir()
+    locks = [state / f"{receipt.name}.lock", state / "client.lock"]
+    for left in (*locks, receipt.with_name(f"{receipt.name}.backup.1.tmp"), receipt.with_name(f"{receipt.name}.1.tmp")):
+        left.touch()
+    assert user.run("install", "--yes").startswith("Nothing to change")
+    assert not any(lock.exists() for lock in locks)
+    user.run("uninstall", "--yes")
+    assert user.left() == []
+    state.mkdir(parents=True, mode=0o700)
+    locks[0].touch()
+    assert user.run("uninstall", "--yes").startswith(NO_HOOKS)
+    assert user.left() == []
+
+
 def test_a_client_that_hooks_written_by_hand_use_stays(user):
     client = user.client()
     settings = user.project / ".claude" / "settings.json"

@@ -147,14 +147,15 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
         found = read_settings(file, path)
         receipt = settings.receipt_for(found.target)
         text = make_settings_text(file, found.text_or_new, arguments, client, receipt and receipt.before)
-        if text == found.text:
-            print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
-            return text
-        refuse_second(file, text)
-        confirm(found, text, arguments)
-        with settings.settings_lock(found.target), settings.client_lock():
+        if text != found.text:
+            refuse_second(file, text)
+            confirm(found, text, arguments)
+        with settings.settings_lock(found.target), settings.client_lock():  # also removes those of a killed command
             if found.reload().text != found.text:
                 continue  # a person or another install has changed it: start again
+            if text == found.text:
+                print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
+                return text
             if client and not Path(client).exists():
                 prepare_client()  # an uninstall has removed it meanwhile
             cap = arguments.block_cap if arguments.block_cap is not None else receipt and receipt.cap

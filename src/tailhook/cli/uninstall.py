@@ -68,11 +68,10 @@ def uninstall(arguments: argparse.Namespace) -> None:
         if receipt and receipt.before is None and text is not None and hooks.is_empty(file, text):
             text = None  # the file is ours, and nothing else was added
         if text == found.text:
-            if receipt:  # an uninstall was killed, or a person has removed the hooks
-                with settings.settings_lock(found.target):
-                    if found.reload().text != found.text:
-                        continue
-                    settings.forget(found.target)
+            with settings.settings_lock(found.target):  # also removes the lock and the receipt of a killed command
+                if found.reload().text != found.text:
+                    continue
+                settings.forget(found.target)
             had_hooks = bool(receipt)
             print_lines(f"Nothing to remove: {plain(path)} has no tailhook hooks.")
             break

@@ -247,7 +247,11 @@ def forget(target: str) -> None:
         remove_empty(folder)
     if receipt and receipt.wrote(backup(target)):
         remove_file(backup_path(target))  # a new install would write the same
-    remove_file(receipt_path(target))
+    path = Path(receipt_path(target))
+    for draft in path.parent.iterdir():
+        if draft.suffix == ".tmp" and draft.name.startswith(f"{path.name}."):
+            draft.unlink()  # of a killed command
+    remove_file(str(path))
 
 
 def remove_empty_folders(with_parents: bool = True) -> str:
