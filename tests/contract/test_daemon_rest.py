@@ -1,4 +1,4 @@
-"""The cost of a daemon while nothing happens."""
+"""The cost of a daemon while nothing happens, at its start and after a backlog."""
 
 import os
 import sqlite3
@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 from support.daemon import daemon_in, spooled, wait_until
 
+from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
+
 MAX_WAKE_UPS = 2  # a second
 MAX_MEMORY_KIB = 60_000
-WATCHED_S = 20  # over two health checks
+MAX_GROWTH_KIB = 3_000
+BACKLOG = 5_000  # events
+WATCHED_S = HEALTH_CHECK_INTERVAL
 WATCHES = 10
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
@@ -26,6 +30,9 @@ def resting(tmp_path_factory):
         one.is_forked = False
         one.start().spool(spooled(1, event_type="stop"))
         wait_until(lambda: "s" in one.plates())
+        one.fresh_memory = memory_of(one.process.pid)
+        one.spool(*(spooled(number, f"b{number // 300}", detail="x" * 300) for number in range(BACKLOG)))
+        wait_until(lambda: one.ask("GET", "/status").json()["events"].get("tool_call") == BACKLOG)
         yield one
 
 
@@ -59,6 +66,12 @@ def test_a_daemon_at_rest_takes_sixty_megabytes(resting, record_property):
     found = memory_of(resting.process.pid)
     record_property("figure", f"a daemon at rest: {found // 1000} MB")
     assert found <= MAX_MEMORY_KIB
+
+
+def test_a_backlog_leaves_little_in_memory(resting, record_property):
+    grown = memory_of(resting.process.pid) - resting.fresh_memory
+    record_property("figure", f"a daemon at rest after {BACKLOG} events: {grown / 1000:.1f} MB more")
+    assert grown <= MAX_GROWTH_KIB
 
 
 def test_an_event_without_a_wake_up_is_stored_too(resting):

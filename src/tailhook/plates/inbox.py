@@ -27,7 +27,7 @@ from tailhook.stores.spool import RECORD_START, RUN_ENDED, SPOOL_FILE
 log = logging.getLogger("tailhook.plates")
 
 LOOPBACK = ("127.0.0.1", "::1")  # addresses of this machine's own requests
-INGEST_BYTES = 1 << 20  # that are read at a time
+INGEST_BYTES = 1 << 16  # that are read at a time; the memory of larger parts stays with the process
 MAX_HEAD_BYTES = 4096  # of a file's first line; they identify the file
 MAX_BATCH_LINES = 200  # of one transaction
 MAX_ATTEMPTS = 3  # to store a line that the database refuses; not counted if it is unreachable, full or broken
@@ -302,13 +302,17 @@ def parse_line(line: bytes) -> dict[str, Any]:
 
 def read_lines(fd: int, start: int) -> Iterator[tuple[bytes, int]]:
     """Yield the whole lines of a file from an offset on, each with the offset after it."""
-    rest, at = b"", start
-    while chunk := os.pread(fd, INGEST_BYTES, at + len(rest)):
-        rest += chunk
-        *whole, rest = rest.split(b"\n")
-        for line in whole:
-            at += len(line) + 1
-            yield line, at
+    parts: list[bytes] = []  # of the line whose end is not read yet
+    at = end = start
+    while chunk := os.pread(fd, INGEST_BYTES, at):
+        at += len(chunk)
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            whole = b"".join((*parts, line))
+            parts.clear()
+            end += len(whole) + 1
+            yield whole, end
+        parts.append(rest)
 
 
 def count_whole_lines(path: Path, start: int) -> int:
