@@ -37,7 +37,7 @@ def test_start_writes_a_file_that_the_hook_goes_on_from(project, ralph, path):
 def test_outside_a_session_the_first_to_stop_claims_the_loop(project, ralph, path):
     ralph("start", PROMPT)
     assert project.stop("Hm.", session_id="").allowed
-    assert project.stop("Hm.", session_id="first").answer["reason"] == PROMPT
+    assert project.stop("Hm.", session_id="first").answer["reason"].startswith(PROMPT)
     assert project.stop("Hm.", session_id="second").allowed
     assert 'session_id: "first"' in path.read_text()
 

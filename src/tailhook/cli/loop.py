@@ -193,7 +193,10 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         "iter": 1,
         "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
         "session_id": current_session() or CLAIM,
+        "began": iso_time(now),
     }
+    if session := current_session():
+        frame["briefed"] = session  # it reads the output of this command
     if arguments.issue:
         frame["issue_id"] = arguments.issue
     if arguments.filter:

@@ -118,6 +118,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
 
 def page(limit: int, promise: str, prompt: str) -> str:
     """Return the state file of a new loop."""
+    now, session = iso_time(time.time()), current_session()
     return "\n".join(
         (
             "---",
@@ -125,8 +126,10 @@ def page(limit: int, promise: str, prompt: str) -> str:
             "iteration: 1",
             f"max_iterations: {limit}",
             f"completion_promise: {quote_yaml(promise) if promise else 'null'}",
-            f"session_id: {quote_yaml(current_session() or CLAIM)}",
-            f"started_at: {quote_yaml(iso_time(time.time()))}",
+            f"session_id: {quote_yaml(session or CLAIM)}",
+            f"started_at: {quote_yaml(now)}",
+            f"began: {quote_yaml(now)}",
+            *([f"briefed: {quote_yaml(session)}"] if session else []),  # it reads the output of this command
             "---",
             "",
             prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),

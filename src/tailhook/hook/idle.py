@@ -55,13 +55,32 @@ def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict
     def words() -> "Sequence[str]":
         return signals(event.final_text(idle.words_since(state, event.now, CLOCK_TOLERANCE_S)))
 
-    return idle.decide(state, facts_of(event, words), event.now, stale_after(event.config))
+    return idle.decide(state, facts_of(event, loop, words), event.now, stale_after(event.config))
 
 
-def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = lambda: ()) -> idle.Facts:
+def brief(event: "HookEvent") -> str:
+    """Return the agent's instructions for a loop of which it does not know yet, "" for none; save that it knows it.
+
+    Reads and saves the state like `ask`. If it cannot be saved, the instructions are given at the next prompt or block.
+    """
+    loop = find_enabled(event)
+    if loop is None:
+        return ""
+    facts = facts_of(event, loop)
+    verdict = decide_and_save(
+        loop,
+        lambda: idle.brief(loop.state, facts, event.now, stale_after(event.config)),
+        lambda verdict: loop.save(verdict.change or {}, event.now),
+    )
+    return verdict.reason if verdict else ""
+
+
+def facts_of(
+    event: "HookEvent", loop: "JwzLoop | FileLoop", words: "Callable[[], Sequence[str]]" = lambda: ()
+) -> idle.Facts:
     """Return the facts for the machine.
 
-    words: returns the signals in the final text; None for no signals.
+    words: returns the signals in the final text.
     """
     return idle.Facts(
         session_id=event.session_id,
@@ -70,6 +89,7 @@ def facts_of(event: "HookEvent", words: "Callable[[], Sequence[str]]" = lambda: 
         folder=event.folder,
         unbound_acts=event.unbound_acts(),
         next_issue=event.setting("idle", "next_issue", ""),
+        goal=lambda: loop.goal,
     )
 
 
@@ -82,9 +102,9 @@ def repeat(event: "HookEvent") -> str:
     """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
     loop = find_enabled(event)
     state = loop.state if loop else None
-    facts = facts_of(event)
     if loop is None or not isinstance(state, dict):
         return ""
+    facts = facts_of(event, loop)
     if idle.decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
         return ""
     return f"A loop is running in this session.\n{idle.briefing(state, loop.goal, facts)}"

@@ -101,7 +101,9 @@ def ask_machines(
     started: when the hook was started, by `perf_counter`.
     """
     if event.name == "SessionStart" and get_text(event.payload, "source") == "compact":
-        return repeat_loops(event, machines, send), False
+        return give_loops(event, machines, "repeat", send), False
+    if event.name == "UserPromptSubmit":
+        return give_loops(event, machines, "brief", send), False
     if not event.is_stop():
         return 0, False
     announced: list[str] = []
@@ -186,19 +188,23 @@ def first_byte_timeout(machines: "Sequence[str] | None") -> float:
     return 0
 
 
-def repeat_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") -> int:
-    """Repeat the live loops of this session to the agent after a compaction: the agent has forgotten them."""
+def give_loops(event: HookEvent, machines: "Sequence[str]", how: str, send: "Answer") -> int:
+    """Give the agent the instructions of the live loops of its session.
+
+    how: the function of a machine's hook: "repeat" after a compaction, because the agent has forgotten them; "brief" at
+        a prompt.
+    """
     loops = []
     for name in machines:
         if not MACHINES[name].get("repeats"):
             continue
         try:
-            loops.append(machine_hook(name).repeat(event))
+            loops.append(getattr(machine_hook(name), how)(event))
         except Exception as error:
             warn(failed(name, error).warning)
     if any(loops):
         context = plain_lines("\n\n".join(filter(None, loops)))
-        send({"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}, SPACED)
+        send({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}, SPACED)
     return 0
 
 

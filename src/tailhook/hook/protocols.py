@@ -23,7 +23,7 @@ class Machine(TypedDict, total=False):
     reports: reports every event and decides nothing. Default: it decides about stops.
     exit_code: of a block. Default: 0.
     style: of a block's JSON. Default: with spaces.
-    repeats: repeats its live loop to the agent after a compaction. Default: False.
+    repeats: gives the agent its live loop at a prompt, if it has not had it, and after a compaction. Default: False.
     takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
     keys: its configuration keys, and the kinds of their values. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
@@ -74,6 +74,10 @@ class MachineHook(Protocol):
 
     def repeat(self, event: HookEvent) -> str:
         """Return the instructions to repeat after a compaction, or "". For machines that `repeats` is set for."""
+        ...
+
+    def brief(self, event: HookEvent) -> str:
+        """Return the instructions to give at a prompt, or "". For machines that `repeats` is set for."""
         ...
 
     def report(self, event: HookEvent, blocked: bool) -> None:

@@ -84,6 +84,20 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values
     return ralph.decide(loop.state, loop.prompt, facts)
 
 
+def brief(event: "HookEvent") -> str:
+    """Return the agent's instructions for a loop of which it does not know yet, "" for none; save that it knows it."""
+    loop = find_ralph(event.folders)
+    if loop is None:
+        return ""
+    facts = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())
+    verdict = decide_and_save(
+        loop,
+        lambda: ralph.brief(loop.state, loop.prompt, facts),
+        lambda verdict: loop.write(verdict.change or {}),
+    )
+    return verdict.reason if verdict else ""
+
+
 def repeat(event: "HookEvent") -> str:
     """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
     loop = find_ralph(event.folders)

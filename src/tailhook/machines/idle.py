@@ -16,6 +16,7 @@ STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abando
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
+REMINDED_EVERY = 10  # iterations; long contexts forget the signals
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
 # (ext/tables.py): a signal added here is found everywhere.
@@ -44,9 +45,10 @@ class Facts:
     unbound_acts: whether any session may act on a state that names no session.
     next_issue: the configured command line that lists the next issues, "" for none. The agent gets
         it; the hook does not run it.
+    goal: returns the prompt of the top frame, "" if it is unknown; called only if the briefing is owed.
     """
 
-    __slots__ = ("folder", "next_issue", "paused", "session_id", "signals", "unbound_acts")
+    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "unbound_acts")
 
     def __init__(
         self,
@@ -56,6 +58,7 @@ class Facts:
         folder: "Callable[[str], str | None]" = lambda path: None,
         unbound_acts: bool = True,
         next_issue: str = "",
+        goal: "Callable[[], str]" = lambda: "",
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -63,6 +66,7 @@ class Facts:
         self.folder = folder
         self.unbound_acts = unbound_acts
         self.next_issue = next_issue
+        self.goal = goal
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
@@ -118,7 +122,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
     if word := completion(top, facts):
         if len(frames) > 1:
-            outer = {**claimed, "event": "STATE", "stack": claimed["stack"][:-1], "updated_at": spell_time(now)}
+            outer = {**claimed, "event": "STATE", "stack": outer_frames(claimed), "updated_at": spell_time(now)}
             return Verdict("allow", f"inner loop ended: {word}. {waiting(outer)}", outer, ended=True)
         return Verdict("allow", f"ended: {word}", ended_state(claimed, "DONE", now, word), ended=True)
     if count >= limit:
@@ -135,10 +139,54 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
         f"[ITERATION {count}/{limit}] Continue working on the task. "
         "Check your progress and either complete the task or keep iterating."
     )
-    if subject := about(top, facts):
+    is_owed = is_briefing_owed(top, facts.session_id)
+    top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {})}
+    moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
+    if is_owed:
+        reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
+    elif subject := about(top, facts):
         reason += f"\n\n{subject}"
-    moved = {**state, "stack": [*outer, {**top, "iter": count}], "updated_at": spell_time(now)}
+    if not is_owed and has_begun(top) and count % REMINDED_EVERY == 0 and (signals := signals_of(top)):
+        reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
     return Verdict("block", f"iteration {count}/{limit}", moved, reason)
+
+
+def brief(
+    state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S
+) -> "Verdict[dict[str, Any]] | None":
+    """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
+
+    The parameters are those of `decide`. The verdict's reason is the briefing; None if there is nothing to give.
+    """
+    if not is_live(state, now, stale_after) or not isinstance(state, dict):
+        return None
+    top = top_frame(state["stack"])
+    if is_loop_paused(top) or not is_briefing_owed(top, facts.session_id) or not is_owned(state, top, facts):
+        return None
+    claimed = claim(state, top, facts.session_id)
+    *outer, top = claimed["stack"]
+    briefed = {**claimed, "stack": [*outer, {**top, "briefed": facts.session_id}]}
+    return Verdict(
+        "allow", "briefed", briefed, f"A loop is running in this session.\n{briefing(briefed, facts.goal(), facts)}"
+    )
+
+
+def is_briefing_owed(top: "dict[str, Any]", session_id: str) -> bool:
+    """Return whether a session has not been given the goal and the signals of a frame that tailhook started."""
+    return bool(session_id) and has_begun(top) and top.get("briefed") != session_id
+
+
+def has_begun(top: "dict[str, Any]") -> bool:
+    """Return whether tailhook started a frame's loop. Those of other programs keep their own rules."""
+    return bool(top.get("began"))
+
+
+def outer_frames(state: "dict[str, Any]") -> "list[Any]":
+    """Return the frames without the top one. The briefing of the new top frame is owed again."""
+    *frames, top = state["stack"][:-1]
+    if isinstance(top, dict) and has_begun(top) and "briefed" in top:
+        top = {key: value for key, value in top.items() if key != "briefed"}
+    return [*frames, top]
 
 
 def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | None = None) -> "dict[str, Any]":

@@ -3,7 +3,7 @@
 Pure: the state file's values and the agent's words in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
-from tailhook.machines import Verdict, clip_field, owns, whole_number
+from tailhook.machines import CLAIM, Verdict, clip_field, owns, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,8 @@ TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code 
 COUNTS = ("iteration", "max_iterations")
 ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"  # why a loop ended
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
-MAX_REPEATED_CHARS = 8000  # characters of the prompt to repeat after a compaction; hosts cut texts at 10,000
+MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
+REMINDED_EVERY = 10  # iterations; long contexts forget the promise
 
 
 class Facts:
@@ -66,7 +67,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return Verdict("allow", "not active")
     if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
         return Verdict("allow", "another session's loop")
-    claimed = {"session_id": facts.session_id} if state.get("session_id") == "claim" else {}
+    claimed = {"session_id": facts.session_id} if state.get("session_id") == CLAIM else {}
     if 0 < limit <= count:
         return ended(f"{LIMIT_REACHED} {limit} iterations is reached")
     if facts.paused:
@@ -79,13 +80,39 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended(f"{PROMISE_KEPT}: {clip_field(promise)}")
     if not prompt:
         return ended("the prompt is empty")
+    count += 1
+    turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
+    if is_briefing_owed(state, facts.session_id):
+        reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
+    elif state.get("began") and count % REMINDED_EVERY == 0:
+        reason = f"{prompt}\n\n{turn}"
     return Verdict(
         "block",
-        f"iteration {count + 1}{f'/{limit}' if limit else ''}",
-        {"iteration": str(count + 1), **claimed},
-        prompt,
-        message=describe_turn(count + 1, limit, promise),
+        f"iteration {count}{f'/{limit}' if limit else ''}",
+        {"iteration": str(count), **claimed, **briefed},
+        reason,
+        message=turn,
     )
+
+
+def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values] | None":
+    """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
+
+    The parameters are those of `decide`. The verdict's reason is the briefing; None if there is nothing to give.
+    """
+    if state is None or not prompt or not is_live(state) or not is_briefing_owed(state, facts.session_id):
+        return None
+    owner = state.get("session_id")
+    if not owns(facts.session_id, (owner,), facts.unbound_acts):
+        return None
+    claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
+    words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
+    return Verdict("allow", "briefed", {**claimed, "briefed": facts.session_id}, words)
+
+
+def is_briefing_owed(state: "Mapping[str, str | None]", session_id: str) -> bool:
+    """Return whether a session has not been given the promise of a loop that tailhook started."""
+    return bool(session_id) and bool(state.get("began")) and state.get("briefed") != session_id
 
 
 def ended(why: str) -> "Verdict[Values]":
@@ -150,7 +177,10 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
 
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
     """Return the instructions for an agent in a loop: the prompt, the iteration, and how to end the loop."""
-    if len(prompt) > MAX_REPEATED_CHARS:
-        prompt = f"{prompt[:MAX_REPEATED_CHARS]}… (cut)"
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)
-    return f"{describe_turn(count, limit, promise_of(state))}\nPrompt: {prompt}"
+    return f"{describe_turn(count, limit, promise_of(state))}\nPrompt: {shorten(prompt)}"
+
+
+def shorten(prompt: str) -> str:
+    """Return the prompt, or its beginning if a host would show it only in part."""
+    return f"{prompt[:MAX_REPEATED_CHARS]}… (cut)" if len(prompt) > MAX_REPEATED_CHARS else prompt
