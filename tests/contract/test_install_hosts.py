@@ -97,10 +97,12 @@ def test_codex_gets_the_loop_again_after_a_compaction_only(project):
 
 
 @pytest.mark.parametrize("name", ["gemini", "cursor", "copilot"])
-def test_a_host_without_an_event_after_a_compaction_has_the_stop_only(project, name):
+def test_a_host_without_an_event_after_a_compaction_has_the_stop_and_the_prompt_if_its_answer_reaches_the_agent(
+    project, name
+):
     install(project, name)
     hooks = json.loads((project.home / USER_FILES[name]).read_text())["hooks"]
-    assert list(hooks) == [hooks_file_of(name).stop_event]
+    assert list(hooks) == (["AfterAgent", "BeforeAgent"] if name == "gemini" else [hooks_file_of(name).stop_event])
 
 
 @EACH
@@ -381,7 +383,8 @@ def test_the_doctor_finds_hooks_that_the_host_does_not_run(project, name, values
 def test_hooks_that_the_person_has_not_trusted_in_codex_or_has_disabled_there_are_reported(project, state, found):
     assert install(project, "codex").returncode == 0  # the host asks for the trust
     path = project.home / ".codex/hooks.json"
-    states = [("stop", state), ("session_start", 'trusted_hash = "sha256:00"')]
+    trusted = 'trusted_hash = "sha256:00"'
+    states = [("stop", state), ("session_start", trusted), ("user_prompt_submit", trusted)]
     sections = "".join(f'[hooks.state."{path}:{event}:0:0"]\n{words}\n' for event, words in states)
     (project.home / ".codex/config.toml").write_text(sections)
     untrusted, _ = findings(project, "trust")

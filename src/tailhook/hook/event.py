@@ -56,6 +56,10 @@ class HookEvent:
         """Return whether the machines decide about it: an agent's own stop, not a sub-agent's."""
         return self.name in ("Stop", "") and not self.payload.get("agent_id")
 
+    def can_give_texts(self) -> bool:
+        """Return whether an answer at a prompt can give the agent a text."""
+        return True
+
     def machines(self) -> "Sequence[str]":
         """Return the configured machines, in the order of asking."""
         return configured_machines(self.config)

@@ -102,7 +102,7 @@ def ask_machines(
     """
     if event.name == "SessionStart" and get_text(event.payload, "source") == "compact":
         return give_loops(event, machines, "repeat", send), False
-    if event.name == "UserPromptSubmit":
+    if event.name == "UserPromptSubmit" and event.can_give_texts():
         return give_loops(event, machines, "brief", send), False
     if not event.is_stop():
         return 0, False

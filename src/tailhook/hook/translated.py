@@ -52,6 +52,10 @@ class TranslatedEvent(HookEvent):
         if theirs := self.host.answer(fields):
             send_answer(dict(theirs), style)
 
+    def can_give_texts(self) -> bool:
+        """Return whether the host's answers can."""
+        return bool(self.host.answer({"hookSpecificOutput": {}}))
+
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""
         return wanted if self.host.READS_EXIT_2 else 0

@@ -72,6 +72,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "stop_event": "Stop",
     "repeat_event": "SessionStart",
     "repeat_matcher": "compact",
+    "prompt_event": "UserPromptSubmit",
     "reported_events": {
         "UserPromptSubmit": None,
         "PreToolUse": "*",

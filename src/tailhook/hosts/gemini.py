@@ -43,6 +43,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "folder": "",  # the home folder itself
     "paths": {"user": ".gemini/settings.json", "project": ".gemini/settings.json"},
     "stop_event": "AfterAgent",
+    "prompt_event": "BeforeAgent",
     "reported_events": {
         "SessionStart": None,
         "BeforeAgent": None,

@@ -20,6 +20,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     folder_variable: str
     repeat_event: str
     repeat_matcher: str
+    prompt_event: str
     names_events: bool
     file_members: Mapping[str, Any]
     has_groups: bool

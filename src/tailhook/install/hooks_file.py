@@ -25,6 +25,7 @@ class HooksFile(NamedTuple):
     folder_variable: the environment variable with the whole path of `folder`, "" if there is none.
     repeat_event: the event after a compaction, "" if the host has none.
     repeat_matcher: the matcher that limits `repeat_event` to compactions.
+    prompt_event: the event of a person's prompt, if its answer can give the agent a text; otherwise "".
     names_events: whether a payload has the event's name.
     file_members: members that the file must have.
     has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
@@ -72,6 +73,7 @@ class HooksFile(NamedTuple):
     folder_variable: str = ""
     repeat_event: str = ""
     repeat_matcher: str = ""
+    prompt_event: str = ""
     names_events: bool = True
     file_members: Mapping[str, Any] = {}
     has_groups: bool = True
@@ -112,7 +114,9 @@ class HooksFile(NamedTuple):
     @property
     def events(self) -> list[str]:
         """Every event that an install may register."""
-        return [self.stop_event, *filter(None, [self.repeat_event]), *self.reported_events]
+        return list(
+            dict.fromkeys(filter(None, (self.stop_event, self.repeat_event, self.prompt_event, *self.reported_events)))
+        )
 
     @property
     def can_set_cap(self) -> bool:
