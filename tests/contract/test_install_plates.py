@@ -81,7 +81,7 @@ def test_each_hook_that_was_written_reports_its_event(installed):
 def test_without_plates_no_other_event_is_left(installed):
     done = installed.tailhook("install", "--yes", "--without", "plates")
     assert done.returncode == 0, done.stderr
-    assert set(json.loads(installed.settings.read_text())["hooks"]) == {"Stop", "SessionStart"}
+    assert set(json.loads(installed.settings.read_text())["hooks"]) == {"Stop", "SessionStart", "UserPromptSubmit"}
 
 
 def test_what_plates_adds_is_shown_as_a_table_of_events_and_one_entry(project):
@@ -90,7 +90,8 @@ def test_what_plates_adds_is_shown_as_a_table_of_events_and_one_entry(project):
     for event in file.events:
         (line,) = [line for line in shown.splitlines() if line.startswith(f"+ {event} ")]
         matcher = file.reported_events.get(event) or ""
-        asked = "plates" if event in file.reported_events else "idle,ralph,triage,plates"
+        of_loops = (file.stop_event, file.repeat_event, file.prompt_event)
+        asked = "idle,ralph,triage,plates" if event in of_loops else "plates"
         assert line.split()[2:] == [*filter(None, [matcher]), asked]
     assert shown.count('"command"') == 2  # a hook's type, and its program
     assert '"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0"' in shown
@@ -116,10 +117,15 @@ def test_the_doctor_names_the_events_that_an_older_version_did_not_register(inst
     assert (found["status"], "PermissionRequest, SubagentStop" in found["what"]) == ("warning", True)
     assert installed.tailhook("install", "--yes").returncode == 0
     assert findings(installed, "events") == []
-    for event in set(values["hooks"]) - {"Stop", "SessionStart"}:
+    values = json.loads(installed.settings.read_text())
+    for event in set(values["hooks"]) - {"Stop", "SessionStart", "UserPromptSubmit"}:
         del values["hooks"][event]
-    installed.settings.write_text(json.dumps(values).replace('"plates"', '"idle"').replace(",plates", ""))
+    installed.settings.write_text(json.dumps(values).replace(",plates", ""))
     assert findings(installed, "events") == []
+    del values["hooks"]["UserPromptSubmit"]
+    installed.settings.write_text(json.dumps(values).replace(",plates", ""))
+    (found,) = findings(installed, "events")
+    assert (found["status"], "loops get no UserPromptSubmit" in found["what"]) == ("warning", True)
 
 
 def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed):

@@ -24,7 +24,7 @@ from tailhook.hook import config
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
-from tailhook.hook.machines import MACHINES, configured_machines
+from tailhook.hook.machines import MACHINES, configured_machines, machines_with
 from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.command import client_of, is_tailhook, reporting_machines, shell_command
@@ -190,15 +190,21 @@ def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
 
 
 def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a finding if plates is installed, but not for all its events: an older version installed it.
+    """Yield a finding if plates or a loop's machine is installed, but not for all its events: by an older version.
 
     installed: the places of one host.
     """
-    events = {there.hook.event for there in installed if there.hook and reporting_machines(there.machines)}
-    missing = [event for event in installed[0].file.reported_events if event not in events] if events else []
+    file, hooks = installed[0].file, [there for there in installed if there.hook]
+    events = {there.hook.event for there in hooks if there.hook and reporting_machines(there.machines)}
+    missing = [event for event in file.reported_events if event not in events] if events else []
     if missing:
         what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
-        yield Finding("events", WARNING, what, f"Register them:  {installed[0].file.install_command}")
+        yield Finding("events", WARNING, what, f"Register them:  {file.install_command}")
+    loops = set(machines_with("repeats"))
+    of_loops = {there.hook.event for there in hooks if there.hook and not loops.isdisjoint(there.machines)}
+    if of_loops and file.prompt_event and file.prompt_event not in of_loops:
+        what = f"loops get no {file.prompt_event}: an agent learns the goal of a person's loop only when it stops"
+        yield Finding("events", WARNING, what, f"Register it:  {file.install_command}")
 
 
 def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
