@@ -84,8 +84,24 @@ def test_a_ralph_loop_ends_when_its_promise_is_kept(host):
     host.tailhook("ralph", "start", "--completion-promise", "TESTS GREEN", "Make the tests pass.")
     with host.model("Hm.", "Not `<promise>TESTS GREEN</promise>` yet.", "<promise>TESTS GREEN</promise>") as model:
         host.run(model)
-    assert ["Make the tests pass." in one.said for one in model.requests] == [False, True, True]
+    # Copilot passes no text of a prompt's hook on.
+    assert ["Make the tests pass." in one.prompted for one in model.requests] == [host.name != "copilot", True, True]
     assert "No ralph loop" in host.tailhook("ralph", "status")
+
+
+@pytest.mark.parametrize(
+    ("group", "signal"), [("loop", DONE), ("ralph", "<promise>TESTS GREEN</promise>")], ids=["loop", "ralph"]
+)
+def test_an_agent_learns_the_goal_and_the_signal_of_a_loop_that_a_person_started(host, group, signal):
+    host.install("idle,ralph")
+    words = ("--completion-promise", "TESTS GREEN") if group == "ralph" else ()
+    host.tailhook(group, "start", *words, "Make the tests pass.")
+    with host.model("First.", "Second.", signal) as model:
+        host.run(model)
+    assert len(model.requests) == 3
+    first = 1 if host.name == "copilot" else 0  # it passes no text of a prompt's hook on
+    assert ["Make the tests pass." in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
+    assert [signal in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
 
 
 def test_another_sessions_loop_is_left_alone(host):
