@@ -15,7 +15,7 @@ def facts(session_id="mine", goal=GOAL, **fields):
 
 
 def begun(**fields):
-    """Return the frame of a loop that tailhook began, and of which its agent does not know."""
+    """Return the frame of a loop that tailhook began. Its agent has had no briefing."""
     return frame(**{"began": BEGAN, "session_id": "mine", **fields})
 
 

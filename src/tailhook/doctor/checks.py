@@ -194,7 +194,10 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
 
     installed: the places of one host.
     """
-    file, hooks = installed[0].file, [there for there in installed if there.hook]
+    hooks = [there for there in installed if there.hook]
+    if not hooks:
+        return
+    file = hooks[0].file
     events = {there.hook.event for there in hooks if there.hook and reporting_machines(there.machines)}
     missing = [event for event in file.reported_events if event not in events] if events else []
     if missing:

@@ -59,7 +59,7 @@ def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict
 
 
 def brief(event: "HookEvent") -> str:
-    """Return the agent's instructions for a loop of which it does not know yet, "" for none; save that it knows it.
+    """Return the agent's instructions for a loop if it has not had them, otherwise ""; save that it has had them.
 
     Reads and saves the state like `ask`. If it cannot be saved, the instructions are given at the next prompt or block.
     """

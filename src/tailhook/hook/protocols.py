@@ -109,6 +109,10 @@ class LoopMachine(DecidingMachine, Protocol):
         """Return whether a state, the first argument, is a running loop of any session."""
         ...
 
+    def brief(self, *args: Any, **kwargs: Any) -> "Verdict[Any] | None":
+        """Give the agent its briefing at a prompt; return None if it has had it. It has the parameters of `decide`."""
+        ...
+
     def briefing(self, *args: Any, **kwargs: Any) -> str:
         """Return the instructions for an agent in a loop. The first argument is the state of a live loop."""
         ...

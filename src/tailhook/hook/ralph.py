@@ -85,7 +85,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values
 
 
 def brief(event: "HookEvent") -> str:
-    """Return the agent's instructions for a loop of which it does not know yet, "" for none; save that it knows it."""
+    """Return the agent's instructions for a loop if it has not had them, otherwise ""; save that it has had them."""
     loop = find_ralph(event.folders)
     if loop is None:
         return ""

@@ -16,6 +16,7 @@ MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue in a reason
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
 )
+REMINDED_EVERY = 10  # iterations; long contexts forget how a loop ends
 CLAIM = "claim"  # the session id of a loop for the first session of the project that stops
 
 
@@ -50,6 +51,16 @@ class Verdict(Generic[ChangeT]):
         self.warning = warning
         self.ended = ended
         self.message = message
+
+
+def is_briefing_owed(began: object, briefed: object, session_id: str) -> bool:
+    """Return whether a session has not read yet how its loop ends.
+
+    began: when tailhook started the loop; loops of other programs have no such time, and get no briefing.
+    briefed: the id of the session that has read it.
+    session_id: "" if the payload has none.
+    """
+    return bool(began) and session_id not in ("", briefed)
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

@@ -3,7 +3,16 @@
 Pure: state, words and clock in; verdict out. `tailhook.hook.idle` loads, locks and saves.
 """
 
-from tailhook.machines import CLAIM, Verdict, clip_field, format_value, owns, whole_number
+from tailhook.machines import (
+    CLAIM,
+    REMINDED_EVERY,
+    Verdict,
+    clip_field,
+    format_value,
+    is_briefing_owed,
+    owns,
+    whole_number,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +25,6 @@ STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abando
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
-REMINDED_EVERY = 10  # iterations; long contexts forget the signals
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
 # (ext/tables.py): a signal added here is found everywhere.
@@ -139,14 +147,14 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
         f"[ITERATION {count}/{limit}] Continue working on the task. "
         "Check your progress and either complete the task or keep iterating."
     )
-    is_owed = is_briefing_owed(top, facts.session_id)
+    is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
     top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {})}
     moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
     if is_owed:
         reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
     elif subject := about(top, facts):
         reason += f"\n\n{subject}"
-    if not is_owed and has_begun(top) and count % REMINDED_EVERY == 0 and (signals := signals_of(top)):
+    if not is_owed and top.get("began") and count % REMINDED_EVERY == 0 and (signals := signals_of(top)):
         reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
     return Verdict("block", f"iteration {count}/{limit}", moved, reason)
 
@@ -161,7 +169,8 @@ def brief(
     if not is_live(state, now, stale_after) or not isinstance(state, dict):
         return None
     top = top_frame(state["stack"])
-    if is_loop_paused(top) or not is_briefing_owed(top, facts.session_id) or not is_owned(state, top, facts):
+    is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
+    if not is_owed or is_loop_paused(top) or not is_owned(state, top, facts):
         return None
     claimed = claim(state, top, facts.session_id)
     *outer, top = claimed["stack"]
@@ -171,20 +180,10 @@ def brief(
     )
 
 
-def is_briefing_owed(top: "dict[str, Any]", session_id: str) -> bool:
-    """Return whether a session has not been given the goal and the signals of a frame that tailhook started."""
-    return bool(session_id) and has_begun(top) and top.get("briefed") != session_id
-
-
-def has_begun(top: "dict[str, Any]") -> bool:
-    """Return whether tailhook started a frame's loop. Those of other programs keep their own rules."""
-    return bool(top.get("began"))
-
-
 def outer_frames(state: "dict[str, Any]") -> "list[Any]":
     """Return the frames without the top one. The briefing of the new top frame is owed again."""
     *frames, top = state["stack"][:-1]
-    if isinstance(top, dict) and has_begun(top) and "briefed" in top:
+    if isinstance(top, dict) and top.get("began") and "briefed" in top:
         top = {key: value for key, value in top.items() if key != "briefed"}
     return [*frames, top]
 

@@ -3,7 +3,7 @@
 Pure: the state file's values and the agent's words in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
-from tailhook.machines import CLAIM, Verdict, clip_field, owns, whole_number
+from tailhook.machines import CLAIM, REMINDED_EVERY, Verdict, clip_field, is_briefing_owed, owns, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ COUNTS = ("iteration", "max_iterations")
 ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"  # why a loop ended
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
-REMINDED_EVERY = 10  # iterations; long contexts forget the promise
 
 
 class Facts:
@@ -82,7 +81,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended("the prompt is empty")
     count += 1
     turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
-    if is_briefing_owed(state, facts.session_id):
+    if is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
     elif state.get("began") and count % REMINDED_EVERY == 0:
         reason = f"{prompt}\n\n{turn}"
@@ -100,19 +99,16 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
 
     The parameters are those of `decide`. The verdict's reason is the briefing; None if there is nothing to give.
     """
-    if state is None or not prompt or not is_live(state) or not is_briefing_owed(state, facts.session_id):
+    if state is None or not prompt or not is_live(state):
         return None
     owner = state.get("session_id")
+    if not is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
+        return None
     if not owns(facts.session_id, (owner,), facts.unbound_acts):
         return None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
     return Verdict("allow", "briefed", {**claimed, "briefed": facts.session_id}, words)
-
-
-def is_briefing_owed(state: "Mapping[str, str | None]", session_id: str) -> bool:
-    """Return whether a session has not been given the promise of a loop that tailhook started."""
-    return bool(session_id) and bool(state.get("began")) and state.get("briefed") != session_id
 
 
 def ended(why: str) -> "Verdict[Values]":
