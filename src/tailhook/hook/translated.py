@@ -54,7 +54,7 @@ class TranslatedEvent(HookEvent):
 
     def can_give_texts(self) -> bool:
         """Return whether the host's answers can."""
-        return bool(self.host.answer({"hookSpecificOutput": {}}))
+        return bool(self.host.HOOKS_FILE.get("prompt_event"))
 
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""

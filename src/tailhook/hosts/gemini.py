@@ -42,8 +42,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "GEMINI_CLI_HOME",
     "folder": "",  # the home folder itself
     "paths": {"user": ".gemini/settings.json", "project": ".gemini/settings.json"},
-    "stop_event": "AfterAgent",
-    "prompt_event": "BeforeAgent",
+    "stop_event": "AfterAgent",  # no prompt_event: in its texts Gemini writes &lt; for <, so a signal would be wrong
     "reported_events": {
         "SessionStart": None,
         "BeforeAgent": None,

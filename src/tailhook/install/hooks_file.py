@@ -25,7 +25,7 @@ class HooksFile(NamedTuple):
     folder_variable: the environment variable with the whole path of `folder`, "" if there is none.
     repeat_event: the event after a compaction, "" if the host has none.
     repeat_matcher: the matcher that limits `repeat_event` to compactions.
-    prompt_event: the event of a person's prompt, if its answer can give the agent a text; otherwise "".
+    prompt_event: the event of a person's prompt, if its answer gives the agent a text as it is; otherwise "".
     names_events: whether a payload has the event's name.
     file_members: members that the file must have.
     has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
