@@ -90,8 +90,7 @@ def test_what_plates_adds_is_shown_as_a_table_of_events_and_one_entry(project):
     for event in file.events:
         (line,) = [line for line in shown.splitlines() if line.startswith(f"+ {event} ")]
         matcher = file.reported_events.get(event) or ""
-        of_loops = (file.stop_event, file.repeat_event, file.prompt_event)
-        asked = "idle,ralph,triage,plates" if event in of_loops else "plates"
+        asked = "idle,ralph,triage,plates" if event in file.answered_events else "plates"
         assert line.split()[2:] == [*filter(None, [matcher]), asked]
     assert shown.count('"command"') == 2  # a hook's type, and its program
     assert '"CLAUDE_CODE_STOP_HOOK_BLOCK_CAP": "0"' in shown

@@ -140,7 +140,7 @@ class Scene:
     def state(self):
         """Return the state as a reader sees it, or None, without the times and ids that differ from run to run."""
         if self.file.is_file():
-            return re.sub(r"\nstarted_at: .*", "", self.file.read_text())
+            return re.sub(r"\n(?:started_at|began): .*", "", self.file.read_text())
         messages = self.file / "messages.jsonl"
         body = jwz.newest(self.project.folder) if messages.exists() and messages.read_bytes() else None
         if body is None:

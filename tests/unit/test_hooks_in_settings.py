@@ -14,6 +14,7 @@ from tailhook.install.hooks_file import SCOPES, hooks_file_of, hooks_files
 
 CLAUDE = hooks_file_of("claude-code")
 CAP = claude_code.BLOCK_CAP_VARIABLE
+LOOPS = {"Stop", "UserPromptSubmit", "SessionStart"}
 OTHER = {"type": "command", "command": "make stop"}
 LAYOUTS = [
     "{}",
@@ -33,7 +34,7 @@ LAYOUTS = [
 @in_one_test("form", ["exec", "shell"])
 def test_putting_in_and_taking_out_leaves_every_byte(text, form):
     installed = with_hooks(CLAUDE, text, ["idle", "memory"], form, 0)
-    assert {hook.event for hook in find_ours(CLAUDE, installed)} == {"Stop", "SessionStart"}
+    assert {hook.event for hook in find_ours(CLAUDE, installed)} == LOOPS
     assert values_of(CLAUDE, installed)["env"][CAP] == "0"
     assert with_hooks(CLAUDE, installed, ["idle", "memory"], form, 0) == installed
     assert without_hooks(CLAUDE, installed, text, 0) == text
@@ -72,21 +73,21 @@ def test_machines_without_loops_do_not_get_compactions():
 TOOLS = {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
 MATCHERS = {**dict.fromkeys(TOOLS, "*"), "PostCompact": "manual"}
 WAITS = {"Elicitation", "ElicitationResult", "Notification", "SubagentStop", "PostCompact"}
-PLATES = TOOLS | WAITS | {"UserPromptSubmit", "StopFailure", "SessionEnd"}
+PLATES = TOOLS | WAITS | {"StopFailure", "SessionEnd"}
 
 
-def test_plates_gets_every_event_and_the_others_only_stops():
+def test_plates_gets_every_event_and_loops_only_theirs():
     values = values_of(CLAUDE, with_hooks(CLAUDE, "{}", ["idle", "plates"], "exec"))["hooks"]
-    assert set(values) == {"Stop", "SessionStart"} | PLATES
+    assert set(values) == LOOPS | PLATES
     for event, groups in values.items():
-        ((group,), machines) = groups, ["idle", "plates"] if event in ("Stop", "SessionStart") else ["plates"]
+        ((group,), machines) = groups, ["idle", "plates"] if event in LOOPS else ["plates"]
         assert machines_of(argv_of(group["hooks"][0])) == machines
         assert group.get("matcher") == MATCHERS.get(event)
 
 
 def test_plates_among_the_configured_machines_gets_every_event():
     text = with_hooks(CLAUDE, "{}", None, "exec", reports=True)
-    assert {hook.event for hook in find_ours(CLAUDE, text)} == {"Stop", "SessionStart"} | PLATES
+    assert {hook.event for hook in find_ours(CLAUDE, text)} == LOOPS | PLATES
     assert with_hooks(CLAUDE, text, None, "exec", reports=True) == text
 
 
@@ -101,7 +102,7 @@ def test_plates_comes_and_goes_and_leaves_every_byte(text):
 def test_the_form_and_the_machines_change_in_place_and_what_a_person_set_stays():
     text = with_hooks(CLAUDE, "{}", None, "exec").replace('"timeout": 10', '"timeout": 60')
     changed = with_hooks(CLAUDE, text, ["idle"], "shell")
-    (stop, _) = find_ours(CLAUDE, changed)
+    (stop, *_) = find_ours(CLAUDE, changed)
     assert "args" not in stop.fields
     assert shlex.split(stop.fields["command"]) == [*hook_command("idle"), "--exit", "0", "--announce"]
     assert stop.fields["timeout"] == 60
@@ -109,7 +110,7 @@ def test_the_form_and_the_machines_change_in_place_and_what_a_person_set_stays()
 
 
 def test_a_second_hook_of_ours_goes_and_another_tools_beside_it_stays():
-    (first, _) = find_ours(CLAUDE, with_hooks(CLAUDE, "{}", None, "exec"))
+    (first, *_) = find_ours(CLAUDE, with_hooks(CLAUDE, "{}", None, "exec"))
     text = json.dumps({"hooks": {"Stop": [{"hooks": [OTHER, first.fields]}, {"hooks": [first.fields]}]}})
     merged = values_of(CLAUDE, with_hooks(CLAUDE, text, None, "exec"))["hooks"]["Stop"]
     assert merged == [{"hooks": [OTHER, first.fields]}]

@@ -144,7 +144,7 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
         advice = "Install tailhook where the plugin looks: on PATH, or in ~/.local/bin."
         return Finding("hook", FAILURE, f"{there.where} does not find the command `tailhook`", advice)
     argv = tuple(word for word in there.hook.argv if word != there.hook.event)  # an argv may name its event
-    known = argv in timed and there.hook.event in there.file.reported_events  # these all run the same code
+    known = argv in timed and there.hook.event not in there.file.answered_events  # reports all run the same code
     trial = try_hook(there.file, there.hook, 0 if known else ROUNDS)
     if trial.fault:
         return Finding("hook", FAILURE, f"{there.where}: {trial.fault}", trial.advice)

@@ -146,11 +146,11 @@ def wanted_hooks(
     reports = reports or bool(reporting_machines(machines or ()))
     repeats = machines is None or not set(machines_with("repeats")).isdisjoint(machines)
     wanted = {file.stop_event: Wanted(None, command_fields(file, file.stop_event, machines, form, client))}
+    if file.prompt_event and repeats:
+        wanted[file.prompt_event] = Wanted(None, command_fields(file, file.prompt_event, machines, form, client))
     if file.repeat_event and (reports or repeats):
         matcher = None if reports else file.repeat_matcher
         wanted[file.repeat_event] = Wanted(matcher, command_fields(file, file.repeat_event, machines, form, client))
-    if file.prompt_event and repeats:
-        wanted[file.prompt_event] = Wanted(None, command_fields(file, file.prompt_event, machines, form, client))
     for event, matcher in file.reported_events.items() if reports else ():
         reported = Wanted(matcher, command_fields(file, event, machines_with("reports"), form, client))
         wanted.setdefault(event, reported)

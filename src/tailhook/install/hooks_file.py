@@ -112,11 +112,18 @@ class HooksFile(NamedTuple):
         return self.host.NAME
 
     @property
+    def answered_events(self) -> list[str]:
+        """The events that the machines answer: they ask more of a hook than a report for the board."""
+        return [*filter(None, (self.stop_event, self.prompt_event, self.repeat_event))]
+
+    @property
     def events(self) -> list[str]:
-        """Every event that an install may register."""
-        return list(
-            dict.fromkeys(filter(None, (self.stop_event, self.repeat_event, self.prompt_event, *self.reported_events)))
-        )
+        """Every event that an install may register, in the order of writing.
+
+        The matcher of `repeat_event` depends on plates, so it is written after the other answered ones: then their
+        order stays if plates comes and goes.
+        """
+        return list(dict.fromkeys((*self.answered_events, *self.reported_events)))
 
     @property
     def can_set_cap(self) -> bool:
