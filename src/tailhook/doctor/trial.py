@@ -12,6 +12,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,7 +87,7 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
         in_python = cold_argv(client, hook.argv) if client else hook.argv
     except OSError as error:
         return Trial(f"its client cannot be used: {describe(error)}", advice)
-    if is_ours(hook.argv) and (fault := fault_of(in_python)):
+    if is_ours(hook.argv) and (fault := fault_of(in_python[0], find_entry(in_python))):
         return Trial(fault, advice)
     with temporary_folder("tailhook-doctor-") as folder:
         stage = Stage(Path(folder), file, hook.event, bool(client))
@@ -155,10 +156,17 @@ def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
     return [fields[2], "-I", "-S", fields[3], *argv[1:]]
 
 
-def fault_of(argv: Sequence[str]) -> str:
-    """Return why the argv's interpreter or package does not start, "" if it does."""
-    interpreter = argv[0]
-    entry = next(word for word in argv if word.endswith(ENTRY))
+def find_entry(argv: Sequence[str]) -> str:
+    """Return the path of the package's entry in an argv of ours."""
+    return next(word for word in argv if word.endswith(ENTRY))
+
+
+@cache
+def fault_of(interpreter: str, entry: str) -> str:
+    """Return why an interpreter or a package does not start, "" if both do.
+
+    The hooks of most events have the same two, and each try starts an interpreter.
+    """
     if not Path(interpreter).exists():
         return f"its interpreter does not exist: {interpreter}"
     if not os.access(interpreter, os.X_OK):
