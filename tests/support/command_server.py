@@ -33,7 +33,7 @@ LENGTH = struct.Struct("!I")  # of a request, in front of it
 FIRST_FREE_FD = 3
 MAX_FDS = 1024
 UNFLUSHED = 120  # the exit code of an interpreter that cannot write the rest of stdout
-# These run when they are imported, need an extra, or start a thread (pyarrow does).
+# These run when they are imported, or need an extra.
 NOT_IMPORTED = tuple(
     f"tailhook.{name}"
     for name in (
@@ -46,7 +46,18 @@ NOT_IMPORTED = tuple(
         "plates.migrations",
     )
 )
-OF_LONG_RUNS = ("tailhook.board", "tailhook.plates")  # large, and only the daemon and the boards import all of them
+LARGE = ("tailhook.board", "tailhook.plates")  # only the daemon, the boards and the doctor import all of them
+IMPORTED_LATE = (  # by a running command, in place of its module
+    "alembic.command",
+    "anyio._backends._asyncio",
+    "concurrent.futures.thread",
+    "httpcore",
+    "pyarrow.parquet",
+    "sqlalchemy.dialects.sqlite",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+)
 
 
 class Request(NamedTuple):
@@ -143,14 +154,14 @@ class ForkedCommand:
 class CommandServer:
     """The process from which commands are forked. It ends with the test process.
 
-    serves_daemon: whether it also imports the modules for `tailhook plates serve`.
+    imports_all: whether it also imports the large modules: of the daemon, the boards and Parquet files.
     """
 
-    def __init__(self, env: dict[str, str], serves_daemon: bool = False) -> None:
+    def __init__(self, env: dict[str, str], imports_all: bool = False) -> None:
         self.channel, theirs = socket.socketpair()
         self.lock = threading.Lock()
         with theirs:
-            argv = [sys.executable, __file__, str(theirs.fileno()), *(["daemon"] if serves_daemon else [])]
+            argv = [sys.executable, __file__, str(theirs.fileno()), *(["all"] if imports_all else [])]
             self.process = subprocess.Popen(argv, env=env, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
         atexit.register(self.close)
 
@@ -211,17 +222,19 @@ def current_umask() -> int:
 # ---- in the server ---------------------------------------------------------------
 
 
-def import_package(serves_daemon: bool) -> None:
+def import_package(imports_all: bool) -> None:
     """Import the package's modules, and the modules that they import later."""
     import tailhook
 
-    but = NOT_IMPORTED if serves_daemon else (*NOT_IMPORTED, *OF_LONG_RUNS)
+    but = NOT_IMPORTED if imports_all else (*NOT_IMPORTED, *LARGE)
     for module in pkgutil.walk_packages(tailhook.__path__, "tailhook."):
         if not module.name.startswith(but):
             import_module(module.name)
-    if serves_daemon:
-        import_module("alembic.command")
-        import_module("sqlalchemy.dialects.sqlite")
+    if imports_all:
+        os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # pyarrow would start a thread
+        for name in IMPORTED_LATE:
+            with contextlib.suppress(ImportError):  # there is no pyarrow for some interpreters
+                import_module(name)
 
 
 def serve(channel: socket.socket) -> Request:
@@ -306,7 +319,7 @@ def end(code: int) -> NoReturn:
 
 if __name__ == "__main__":
     del sys.path[0]  # this folder
-    import_package(serves_daemon="daemon" in sys.argv[2:])
+    import_package(imports_all="all" in sys.argv[2:])
     assert len(os.listdir("/proc/self/task")) == 1, "a thread of this process would be missing in the commands"
     gc.freeze()
     end(run(serve(socket.socket(fileno=int(sys.argv[1])))))

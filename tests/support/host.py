@@ -55,9 +55,9 @@ class Started(subprocess.Popen):
 
 
 @functools.cache
-def command_server(serves_daemon: bool) -> CommandServer:
+def command_server(imports_all: bool) -> CommandServer:
     """Return the process that forks commands, or daemons; each process of the tests has one."""
-    return CommandServer(ENVIRONMENT, serves_daemon)
+    return CommandServer(ENVIRONMENT, imports_all)
 
 
 def needs_interpreter(words: Sequence[str], env: Mapping[str, str]) -> bool:
@@ -77,8 +77,8 @@ def tailhook(
     if not needs_interpreter(words, env):
         if words[:1] == ("doctor",):
             constants = {**ONE_ROUND, **constants}
-        imports_plates = words[:2] == ("plates", "serve") or words[:1] == ("run",)
-        return command_server(imports_plates).run(words, env, cwd, stdin, HANGS_S, constants)
+        imports_all = words[:1] in (("run",), ("doctor",)) or words[:2] == ("plates", "serve") or "--resume" in words
+        return command_server(imports_all).run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],
         env=env,
