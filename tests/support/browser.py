@@ -12,6 +12,8 @@ from playwright.sync_api import Browser, Playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FETCHING = 600  # seconds that the download may take
+# One process for all pages of a site, and no process for graphics: each costs half a second of processor time.
+CHEAP = ("--process-per-site", "--renderer-process-limit=1", "--in-process-gpu", "--disable-gpu")
 BROWSER_TIMEOUT_MS = 120_000  # a page that takes so long hangs, also on a busy machine
 
 
@@ -22,7 +24,7 @@ def launch(playwright: Playwright) -> "Browser | str":
         return fetch_error()
     # Chromium's sandbox needs namespaces, and root in a container has none. The pages are the tests' own.
     sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
-    return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox)
+    return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
 
 
 def found(own: str) -> str:
