@@ -100,7 +100,7 @@ def test_what_hooks_have_saved_is_named(user):
 
 
 def test_an_uninstall_after_a_killed_command_leaves_no_empty_file(user):
-    """The files are those that a command leaves that is killed while it holds the locks and writes a backup."""
+    """A command that is killed under its locks, in the middle of a backup, leaves such files."""
     user.run("install", "--yes")
     state = user.home / ".local/state/tailhook"
     (receipt,) = (state / "settings").iterdir()
