@@ -26,13 +26,25 @@ def start(project, group):
 
 def prompted(project, **fields):
     """Let a person send a prompt; return what the agent reads beside it."""
-    stop = project.stop(hook_event_name="UserPromptSubmit", prompt="Go on.", **fields)
-    assert (stop.exit_code, stop.stderr) == (0, "")
-    if not stop.stdout:
+    given = answer_to_prompt(project, **fields).get("hookSpecificOutput")
+    if given is None:
         return ""
-    given = json.loads(stop.stdout)["hookSpecificOutput"]
     assert given["hookEventName"] == "UserPromptSubmit"
     return given["additionalContext"]
+
+
+def noticed(project, **fields):
+    """Let a person send a prompt; return what the person reads, and the agent does not."""
+    answer = answer_to_prompt(project, **fields)
+    assert set(answer) <= {"systemMessage"}
+    return answer.get("systemMessage", "")
+
+
+def answer_to_prompt(project, **fields):
+    """Let a person send a prompt; return the hook's answer, {} if it has none."""
+    stop = project.stop(hook_event_name="UserPromptSubmit", prompt="Go on.", **fields)
+    assert (stop.exit_code, stop.stderr) == (0, "")
+    return json.loads(stop.stdout) if stop.stdout else {}
 
 
 def test_the_first_prompt_gives_the_goal_and_how_to_end_the_loop_once(project, group, start):
@@ -91,3 +103,87 @@ def test_a_nested_loop_is_explained_and_then_the_outer_one_again(project):
     given = prompted(project)
     assert ("Outer." in given, "<grind-done>NO_MORE_ISSUES</grind-done>" in given) == (True, True)
     assert [frame["iter"] for frame in jwz.newest(project.folder)["stack"]] == [1]
+
+
+def notices_of(project):
+    """Return the file that keeps which notices were given."""
+    return project.home / ".local" / "state" / "tailhook" / "notices"
+
+
+def state_of(project):
+    """Return the bytes of every file of the project."""
+    return {path: path.read_bytes() for path in project.folder.rglob("*") if path.is_file()}
+
+
+def test_another_session_names_the_loop_and_the_command_to_its_person_once_and_changes_nothing(project, group, start):
+    start(session="old")
+    before = state_of(project)
+    notice = noticed(project, session_id="new")
+    assert "\n" not in notice
+    assert "session old" in notice
+    assert notice.endswith(f"tailhook {group} adopt")
+    assert [noticed(project, session_id="new") for _ in range(3)] == [""] * 3
+    assert noticed(project, session_id="third") == notice
+    assert state_of(project) == before
+    assert project.stop("Hm.", session_id="new").allowed
+    assert not project.stop("Hm.", session_id="old").allowed
+
+
+def test_a_new_loop_is_named_again(project, group, start):
+    start(session="old")
+    assert noticed(project, session_id="new")
+    assert project.as_agent(group, "cancel").returncode == 0
+    assert noticed(project, session_id="new") == ""
+    start(session="old")
+    if group == "ralph":
+        path = project.folder / ".claude" / "ralph-loop.local.md"
+        path.write_text(path.read_text().replace("began: ", "began: 1"))  # another second
+    assert noticed(project, session_id="new")
+
+
+def test_the_command_of_the_notice_gives_the_loop_and_its_briefing_to_the_session(project, group, start):
+    start(session="old")
+    command = noticed(project, session_id="new").partition(": tailhook ")[2].rpartition("tailhook ")[2].split()
+    assert project.as_agent(*command, session="new").returncode == 0
+    assert ENDS[group] in prompted(project, session_id="new")
+    assert not project.stop("Hm.", session_id="new").allowed
+
+
+def test_no_notice_names_a_paused_an_ended_or_an_unclaimed_loop(project, group, start):
+    start(session="old")
+    assert project.as_agent(group, "pause").returncode == 0
+    assert noticed(project, session_id="new") == ""
+    assert project.as_agent(group, "resume").returncode == 0
+    assert project.as_agent(group, "cancel").returncode == 0
+    assert noticed(project, session_id="new") == ""
+    assert not notices_of(project).exists()
+
+
+def test_a_notice_that_cannot_be_kept_is_not_given(project, group, start):
+    start(session="old")
+    notices_of(project).mkdir()
+    assert noticed(project, session_id="new") == ""
+    notices_of(project).rmdir()
+    notices_of(project).symlink_to(project.home / "elsewhere")
+    assert noticed(project, session_id="new") == ""
+    assert not (project.home / "elsewhere").exists()
+
+
+def test_a_torn_list_of_notices_costs_a_repetition_at_most(project, group, start):
+    start(session="old")
+    notices_of(project).write_bytes(b"\xff\x00torn")
+    assert [bool(noticed(project, session_id="new")) for _ in range(2)] == [True, False]
+
+
+def test_a_long_list_of_notices_loses_its_older_half(project, group, start):
+    start(session="old")
+    notices_of(project).write_bytes(b"\n0123456789abcdef" * 4000)
+    assert [bool(noticed(project, session_id="new")) for _ in range(2)] == [True, False]
+    assert notices_of(project).stat().st_size < 40_000
+
+
+def test_hostile_words_of_a_loop_do_not_reach_the_terminal(project, group, start):
+    start(session="\x1b[31mold\n" + "x" * 1000)
+    notice = noticed(project, session_id="new")
+    assert notice.isprintable()
+    assert len(notice) < 250

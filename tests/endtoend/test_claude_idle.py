@@ -3,10 +3,7 @@
 import json
 import re
 
-import pytest
 from model import Model, bash
-
-from tailhook.machines.idle import SIGNALS
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 GOAL = "Make the tests pass."
@@ -35,18 +32,6 @@ def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(installed):
     assert "from the tool" in model.requests[5].said
     assert session.result["result"].endswith(DONE)
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
-
-
-@pytest.mark.parametrize("mode", ["loop", "grind"])
-def test_the_first_request_has_the_goal_and_the_signals_of_a_loop_that_a_person_started(installed, mode):
-    installed.tailhook("loop", "start", "--mode", mode, "--max", "20", GOAL)
-    done = next(iter(SIGNALS[mode]))
-    with Model("Begun.", done) as model:
-        installed.run(model)
-    assert iterations(model) == [0, 2]
-    assert GOAL in model.requests[0].prompted
-    assert all(signal in model.requests[0].prompted for signal in SIGNALS[mode])
-    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["event"] == "DONE"
 
 
 def test_the_host_gives_the_last_text_of_a_message_alone_and_that_ends_the_loop(installed, stops):

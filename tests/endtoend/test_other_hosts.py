@@ -1,5 +1,6 @@
 """The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
 
+import html
 import json
 from datetime import datetime
 from random import Random
@@ -14,6 +15,7 @@ from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
 
+from tailhook.hosts.codex import WRITE_BRACKETS
 from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -101,6 +103,57 @@ def test_an_agent_learns_the_goal_and_the_signal_of_a_loop_that_a_person_started
     first = 0 if host.name == "codex" else 1  # Gemini changes the text of a prompt's hook, Copilot leaves it out
     assert ["Make the tests pass." in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
     assert [signal in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
+
+
+def learnt(model, *words):
+    """Return, for each request, whether the agent has read all of the words by then.
+
+    In the reason of a block, Codex writes entities in place of angle brackets; then the agent must have read that too.
+    """
+
+    def is_read(word, text):
+        return word in text or (WRITE_BRACKETS in text and word in html.unescape(text))
+
+    return [all(is_read(word, one.prompted) for word in words) for one in model.requests]
+
+
+def test_an_agent_that_starts_its_loop_learns_them_from_the_command(host):
+    host.install()
+    with host.model(host.bash("tailhook loop start 'Make the tests pass.'"), "First.", DONE) as model:
+        host.run(model)
+    assert learnt(model, "Make the tests pass.", DONE) == [False, True, True]
+
+
+def test_an_agent_that_adopts_a_loop_learns_them_at_its_first_block(host):
+    host.install()
+    host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
+    with host.model(host.bash("tailhook loop adopt"), "First.", DONE) as model:
+        host.run(model)
+    assert learnt(model, "Make the tests pass.", DONE) == [False, False, True]
+
+
+def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
+    host.install()
+    host.tailhook("loop", "start", "--mode", "grind", "Take each issue.")
+    host.tailhook("loop", "start", "--push", "Make the tests pass.")
+    outer = "<grind-done>NO_MORE_ISSUES</grind-done>"
+    with host.model("First.", DONE) as model:
+        host.run(model)
+    assert learnt(model, "Make the tests pass.", DONE) == [host.name == "codex", True]
+    assert learnt(model, "Take each issue.") == [False, False]
+    with host.model("Second.", outer) as model:
+        host.run(model)
+    assert learnt(model, "Take each issue.", outer) == [host.name == "codex", True]
+
+
+def test_codex_takes_the_notice_about_another_sessions_loop_and_does_not_give_it_to_the_agent(codex):
+    codex.install()
+    codex.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
+    with codex.model("Hm.") as model:
+        done = codex.run(model)
+    assert "hook: UserPromptSubmit Failed" not in done.stderr
+    assert (codex.home / ".local" / "state" / "tailhook" / "notices").exists()
+    assert learnt(model, "tailhook loop adopt") == [False]
 
 
 def test_another_sessions_loop_is_left_alone(host):

@@ -45,7 +45,10 @@ def test_a_prompt_gives_the_goal_the_limit_and_the_signals_and_claims_the_loop(o
         (looping(stack=[]), "mine"),
         (looping(begun(briefed="mine")), "mine"),
         (looping(frame(session_id="mine")), "mine"),
-        (looping(begun()), "other"),
+        (looping(begun(paused="true")), "other"),
+        (looping(begun(), age=10**6), "other"),
+        (looping(begun(), event="DONE"), "other"),
+        (looping(frame(session_id="mine")), "other"),
         (looping(begun()), ""),
         (looping(begun(session_id=CLAIM)), ""),
         (looping(begun(paused="true")), "mine"),
@@ -57,6 +60,16 @@ def test_a_prompt_gives_the_goal_the_limit_and_the_signals_and_claims_the_loop(o
 )
 def test_a_prompt_gives_nothing_if_nothing_is_owed(state, session):
     assert idle.brief(state, facts(session), NOW) is None
+
+
+@in_one_test(
+    "state", [looping(begun()), looping(begun(briefed="mine")), looping(begun(session_id=None), session_id="mine")]
+)
+def test_a_prompt_in_another_session_has_a_line_for_the_person_and_changes_nothing(state):
+    found = idle.brief(state, facts("other"), NOW)
+    assert (found.outcome, found.change, found.reason) == ("allow", None, "")
+    assert "session mine" in found.message
+    assert found.message.endswith("tailhook loop adopt")
 
 
 def test_the_first_block_has_what_is_owed_behind_its_first_line_and_the_next_one_has_not():
@@ -130,13 +143,21 @@ def test_a_prompt_gives_the_promise_and_its_tag(owner):
         None,
         page(briefed="mine"),
         page(began=None),
-        page(session_id="other"),
+        page(session_id="other", active="false"),
+        page(session_id="other", began=None),
         page(active="false"),
         page(iteration="x"),
     ],
 )
 def test_a_prompt_gives_nothing_about_a_ralph_loop_if_nothing_is_owed(state):
     assert ralph.brief(state, GOAL, ralph.Facts("mine")) is None
+
+
+def test_a_prompt_in_another_session_than_that_of_a_ralph_loop_has_a_line_for_the_person():
+    found = ralph.brief(page(session_id="other", briefed="other"), GOAL, ralph.Facts("mine"))
+    assert (found.change, found.reason) == (None, "")
+    assert "session other" in found.message
+    assert found.message.endswith("tailhook ralph adopt")
 
 
 def test_the_first_block_of_a_ralph_loop_has_the_promise_behind_the_prompt():

@@ -40,7 +40,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, whole_number
+from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, known_session, whole_number
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -382,7 +382,7 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
         "iteration": count,
         "max": limit,
         "goal": goal,
-        "session_id": None if owner == CLAIM else owner or None,
+        "session_id": known_session(owner),
     }
     place = f"iteration {count} of {limit}.{name_elsewhere(loop.path)}"
     print_cancelled(arguments, "loop", facts, place, loop.path if isinstance(loop, JwzLoop) else "")

@@ -9,7 +9,7 @@ from tailhook._core import reverse_lines
 from tailhook.cli.loop_folders import loop_folders
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders
-from tailhook.machines import CLAIM, idle, whole_number
+from tailhook.machines import idle, known_session, whole_number
 from tailhook.stores import FALLBACK_FILE
 from tailhook.stores import loop as loops
 from tailhook.stores.fallback import FileLoop
@@ -41,11 +41,11 @@ def find_last_end(read: Callable[[str], Mapping[str, object] | None]) -> tuple[s
         if not ends:
             return None
         folder, end = max(ends, key=lambda one: str(one[1].get("at") or ""))
-        count, owner = whole_number(end.get("iteration")), end.get("session_id")
+        count = whole_number(end.get("iteration"))
         return folder, {
             **end,
             "iteration": end.get("iteration") if count is None else count,
-            "session_id": None if owner == CLAIM else owner,
+            "session_id": known_session(end.get("session_id")),
         }
 
     return newest(project_folders({})) or newest(loop_folders())

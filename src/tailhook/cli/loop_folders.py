@@ -10,7 +10,7 @@ from tailhook.hook.answer import plain
 from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
 from tailhook.hook.plates import read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM
+from tailhook.machines import known_session
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
@@ -156,7 +156,7 @@ def find_changeable(
     if own is not None and is_live(own) and owner_of(own) == session:
         return own
     folder, owner = folder_of_loop(loop.path), owner_of(loop)
-    if folder not in project_folders({}) and owner not in ("", CLAIM):
+    if folder not in project_folders({}) and known_session(owner):
         raise CommandError(f"a loop of session {plain(owner)} is in {plain(folder)}: to change it, run this there")
     return loop
 

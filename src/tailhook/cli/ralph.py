@@ -17,7 +17,7 @@ from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, ralph
+from tailhook.machines import CLAIM, known_session, ralph
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
@@ -267,7 +267,7 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         "path": loop.path,
         "iteration": count,
         "goal": loop.prompt,
-        "session_id": None if owner == CLAIM else owner or None,
+        "session_id": known_session(owner),
     }
     place = f"iteration {'unknown' if count is None else count}.{name_elsewhere(loop.path)}"
     log = Path(loop.path).with_name(store.LOG)

@@ -2,7 +2,7 @@
 
 from tailhook._core import signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import MACHINES, decide_and_save
+from tailhook.hook.machines import MACHINES, decide_and_save, once_in_session
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
@@ -58,21 +58,22 @@ def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict
     return idle.decide(state, facts_of(event, loop, words), event.now, stale_after(event.config))
 
 
-def brief(event: "HookEvent") -> str:
-    """Return the agent's instructions for a loop if it has not had them, otherwise ""; save that it has had them.
+def brief(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
+    """Return the verdict with the agent's instructions for a loop if it has not had them; save that it has had them.
 
     Reads and saves the state like `ask`. If it cannot be saved, the instructions are given at the next prompt or block.
+    The person reads once in a session that the loop belongs to another one. Raises OSError if the state cannot be read.
     """
     loop = find_enabled(event)
     if loop is None:
-        return ""
+        return None
     facts = facts_of(event, loop)
     verdict = decide_and_save(
         loop,
         lambda: idle.brief(loop.state, facts, event.now, stale_after(event.config)),
         lambda verdict: loop.save(verdict.change or {}, event.now),
     )
-    return verdict.reason if verdict else ""
+    return once_in_session(event, loop.path, idle.bottom_frame(loop.state).get("id"), verdict)
 
 
 def facts_of(

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
+    from tailhook.hook.event import HookEvent
     from tailhook.hook.protocols import Machine, State
     from tailhook.machines import ChangeT, Verdict
 
@@ -102,3 +103,26 @@ def decide_and_save(
         warning = f"tailhook: {state.path}: the state could not be saved ({what}). The agent may stop."
         return Verdict("allow", f"the state could not be saved: {what}", warning=warning)
     return verdict
+
+
+def once_in_session(
+    event: "HookEvent", path: str, loop: object, verdict: "Verdict[ChangeT] | None"
+) -> "Verdict[ChangeT] | None":
+    """Return the verdict; None if it only has a message that this session's person has read already.
+
+    If it cannot be saved that the person reads it, the person does not: it would be repeated at each prompt.
+
+    path: of the loop's store or state file.
+    loop: a value that no earlier loop of the project has.
+    """
+    if verdict is None or not verdict.message:
+        return verdict
+    from tailhook._core import preload
+
+    preload("stores.notices")
+    from tailhook.stores.notices import is_new
+
+    try:
+        return verdict if is_new(path, str(loop), event.session_id) else None
+    except OSError:
+        return None

@@ -100,10 +100,9 @@ def ask_machines(
     announce: whether to notify the person when a loop ends.
     started: when the hook was started, by `perf_counter`.
     """
-    if event.name == "SessionStart" and get_text(event.payload, "source") == "compact":
-        return give_loops(event, machines, "repeat", send), False
-    if event.name == "UserPromptSubmit" and event.can_give_texts():
-        return give_loops(event, machines, "brief", send), False
+    is_compacted = event.name == "SessionStart" and get_text(event.payload, "source") == "compact"
+    if is_compacted or (event.name == "UserPromptSubmit" and event.can_give_texts()):
+        return give_loops(event, machines, send), False
     if not event.is_stop():
         return 0, False
     announced: list[str] = []
@@ -188,23 +187,32 @@ def first_byte_timeout(machines: "Sequence[str] | None") -> float:
     return 0
 
 
-def give_loops(event: HookEvent, machines: "Sequence[str]", how: str, send: "Answer") -> int:
-    """Give the agent the instructions of the live loops of its session.
+def give_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") -> int:
+    """Give the agent the instructions of the live loops of its session, and the person the notices about loops.
 
-    how: the function of a machine's hook: "repeat" after a compaction, because the agent has forgotten them; "brief" at
-        a prompt.
+    After a compaction the agent has forgotten all of them; at a prompt it gets those that it has not had.
     """
-    loops = []
+    loops, notices = [], []
     for name in machines:
         if not MACHINES[name].get("repeats"):
             continue
         try:
-            loops.append(getattr(machine_hook(name), how)(event))
+            hook = machine_hook(name)
+            if event.name == "SessionStart":
+                loops.append(hook.repeat(event))
+            elif verdict := hook.brief(event):
+                loops.append(verdict.reason)
+                notices.append(verdict.message)
         except Exception as error:
             warn(failed(name, error).warning)
+    fields: dict[str, Any] = {}
     if any(loops):
         context = plain_lines("\n\n".join(filter(None, loops)))
-        send({"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": context}}, SPACED)
+        fields["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": context}
+    if any(notices):
+        fields["systemMessage"] = "\n".join(filter(None, notices))
+    if fields:
+        send(fields, SPACED)
     return 0
 
 

@@ -76,8 +76,8 @@ class MachineHook(Protocol):
         """Return the instructions to repeat after a compaction, or "". For machines that `repeats` is set for."""
         ...
 
-    def brief(self, event: HookEvent) -> str:
-        """Return the instructions to give at a prompt, or "". For machines that `repeats` is set for."""
+    def brief(self, event: HookEvent) -> "Verdict[Any] | None":
+        """Return what to give at a prompt: `reason` to the agent, `message` to the person. For those that `repeats`."""
         ...
 
     def report(self, event: HookEvent, blocked: bool) -> None:

@@ -3,7 +3,7 @@
 from tailhook._core import get_text, iso_time, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import decide_and_save
+from tailhook.hook.machines import decide_and_save, once_in_session
 from tailhook.hook.payload import is_paused
 from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
@@ -84,18 +84,21 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values
     return ralph.decide(loop.state, loop.prompt, facts)
 
 
-def brief(event: "HookEvent") -> str:
-    """Return the agent's instructions for a loop if it has not had them, otherwise ""; save that it has had them."""
+def brief(event: "HookEvent") -> "Verdict[ralph.Values] | None":
+    """Return the verdict with the agent's instructions for a loop if it has not had them; save that it has had them.
+
+    The person reads once in a session that the loop belongs to another one. Raises OSError if the state cannot be read.
+    """
     loop = find_ralph(event.folders)
     if loop is None:
-        return ""
+        return None
     facts = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())
     verdict = decide_and_save(
         loop,
         lambda: ralph.brief(loop.state, loop.prompt, facts),
         lambda verdict: loop.write(verdict.change or {}),
     )
-    return verdict.reason if verdict else ""
+    return once_in_session(event, loop.path, (loop.state or {}).get("began"), verdict)
 
 
 def repeat(event: "HookEvent") -> str:

@@ -65,6 +65,8 @@ SESSION_VARIABLE = ""  # it is unknown whether CODEX_SESSION_ID is the session_i
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
+# In the reason of a block, the agent reads &lt; and &gt; (0.169.0); in additionalContext, it reads < and >.
+WRITE_BRACKETS = "Write tags with real angle brackets, also if entities stand for them here."
 HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CODEX_HOME",
     "folder": ".codex",
@@ -120,8 +122,9 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return the answer as it is."""
-    return fields
+    """Return the answer; a reason with a tag gets a line about the tag's brackets."""
+    reason = fields.get("reason", "")
+    return {**fields, "reason": f"{reason}\n\n{WRITE_BRACKETS}"} if "</" in reason else fields
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:

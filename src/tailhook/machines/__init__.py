@@ -12,6 +12,7 @@ else:  # importing `typing` would take longer than a hook does. Here, Generic[Ch
 
 MAX_COUNT = 2**53  # beyond it, doubles are not exact, so readers may disagree about the value
 MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue in a reason
+MAX_OWNER_CHARS = 40  # characters of a session's id in a notice; those of the known hosts have 36
 # Blank space and joiners of ordinary text (French, Japanese, Persian, emoji) that `str.isprintable` refuses.
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
@@ -61,6 +62,25 @@ def is_briefing_owed(began: object, briefed: object, session_id: str) -> bool:
     session_id: "" if the payload has none.
     """
     return bool(began) and session_id not in ("", briefed)
+
+
+def name_owner(owners: "Iterable[object]", loop: str, group: str) -> str:
+    """Return the notice for the person in a session that a live loop does not belong to; "" if it has no session yet.
+
+    owners: as for `owns`.
+    loop: the loop, for the person.
+    group: the commands of its machine.
+    """
+    owner = next(filter(None, map(known_session, owners)), None)
+    if owner is None:
+        return ""
+    whose = clip_field(owner, MAX_OWNER_CHARS)
+    return f"tailhook: {loop} belongs to session {whose}. To continue it in this session: tailhook {group} adopt"
+
+
+def known_session(owner: object) -> str | None:
+    """Return the id of a loop's session, None if it has none yet."""
+    return owner if isinstance(owner, str) and owner not in ("", CLAIM) else None
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

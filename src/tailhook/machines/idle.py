@@ -10,6 +10,7 @@ from tailhook.machines import (
     clip_field,
     format_value,
     is_briefing_owed,
+    name_owner,
     owns,
     whole_number,
 )
@@ -164,14 +165,19 @@ def brief(
 ) -> "Verdict[dict[str, Any]] | None":
     """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
 
-    The parameters are those of `decide`. The verdict's reason is the briefing; None if there is nothing to give.
+    The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
+    the verdict has a message for the person instead. Return None if there is nothing to give.
     """
     if not is_live(state, now, stale_after) or not isinstance(state, dict):
         return None
     top = top_frame(state["stack"])
     is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
-    if not is_owed or is_loop_paused(top) or not is_owned(state, top, facts):
+    if not is_owed or is_loop_paused(top):
         return None
+    if not is_owned(state, top, facts):
+        where = f"a loop of this project (iteration {top['iter']} of {top['max']})"
+        notice = name_owner((top.get("session_id"), state.get("session_id")), where, "loop")
+        return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = claim(state, top, facts.session_id)
     *outer, top = claimed["stack"]
     briefed = {**claimed, "stack": [*outer, {**top, "briefed": facts.session_id}]}
@@ -210,6 +216,12 @@ def top_frame(frames: object) -> "dict[str, Any]":
     """Return the top of the stack, or {} if the stack is empty or malformed."""
     top = frames[-1] if isinstance(frames, list) and frames else None
     return top if isinstance(top, dict) else {}
+
+
+def bottom_frame(state: object) -> "dict[str, Any]":
+    """Return the outermost frame of a state, or {} if there is none."""
+    frames = state.get("stack") if isinstance(state, dict) else None
+    return top_frame(frames[:1]) if isinstance(frames, list) else {}
 
 
 def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "dict[str, Any]":

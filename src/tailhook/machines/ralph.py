@@ -3,7 +3,16 @@
 Pure: the state file's values and the agent's words in; verdict out. `tailhook.hook.ralph` loads, locks and saves.
 """
 
-from tailhook.machines import CLAIM, REMINDED_EVERY, Verdict, clip_field, is_briefing_owed, owns, whole_number
+from tailhook.machines import (
+    CLAIM,
+    REMINDED_EVERY,
+    Verdict,
+    clip_field,
+    is_briefing_owed,
+    name_owner,
+    owns,
+    whole_number,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +106,8 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
 def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values] | None":
     """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
 
-    The parameters are those of `decide`. The verdict's reason is the briefing; None if there is nothing to give.
+    The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
+    the verdict has a message for the person instead. Return None if there is nothing to give.
     """
     if state is None or not prompt or not is_live(state):
         return None
@@ -105,7 +115,9 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
     if not is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         return None
     if not owns(facts.session_id, (owner,), facts.unbound_acts):
-        return None
+        where = f"a ralph loop of this project (iteration {parse_count(state, 'iteration')})"
+        notice = name_owner((owner,), where, "ralph")
+        return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
     return Verdict("allow", "briefed", {**claimed, "briefed": facts.session_id}, words)
