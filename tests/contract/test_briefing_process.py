@@ -1,6 +1,7 @@
 """An agent learns its goal and its signals although a person started the loop in a terminal."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
@@ -87,6 +88,15 @@ def test_the_session_of_the_first_prompt_claims_the_loop(project, group, start):
     assert not project.stop("Hm.", session_id="first").allowed
 
 
+def test_of_several_sessions_that_get_a_prompt_at_once_one_claims_the_loop(project, group, start):
+    start()
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda name: answer_to_prompt(project, session_id=name), [f"s{at}" for at in range(8)])]
+    assert sum(ENDS[group] in json.dumps(answer) for answer in answers) == 1
+    assert sum("systemMessage" in answer for answer in answers) == 7
+    assert [project.stop("Hm.", session_id=f"s{at}").allowed for at in range(8)].count(False) == 1
+
+
 def test_a_prompt_without_a_loop_changes_nothing(project, group):
     before = sorted(project.folder.rglob("*"))
     assert prompted(project) == ""
@@ -143,7 +153,7 @@ def test_a_new_loop_is_named_again(project, group, start):
 
 def test_the_command_of_the_notice_gives_the_loop_and_its_briefing_to_the_session(project, group, start):
     start(session="old")
-    command = noticed(project, session_id="new").partition(": tailhook ")[2].rpartition("tailhook ")[2].split()
+    command = noticed(project, session_id="new").rpartition("tailhook ")[2].split()
     assert project.as_agent(*command, session="new").returncode == 0
     assert ENDS[group] in prompted(project, session_id="new")
     assert not project.stop("Hm.", session_id="new").allowed

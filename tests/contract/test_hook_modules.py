@@ -42,11 +42,12 @@ OWN_MODULES = {
 }
 
 
-def loaded_by(project, which="True", *words):
+def loaded_by(project, which="True", *words, event="Stop"):
     """Return a stop and the modules that it loads, without bare Python's and Cython's own in memory.
 
     which: an expression over a module's `spec`.
     words: more arguments of the hook.
+    event: another event than a stop.
     """
     interpreter, *flags, entry, machines = project.argv
     code = (
@@ -60,7 +61,7 @@ def loaded_by(project, which="True", *words):
         f"exec(compile(open({entry!r}).read(), {entry!r}, 'exec'))"
     )
     project.argv = [interpreter, *flags, "-c", code]
-    stop = project.stop("Hm.")
+    stop = project.stop("Hm.", hook_event_name=event)
     return stop, set(stop.stderr.rpartition("|")[2].split())
 
 
@@ -97,6 +98,17 @@ def test_a_hook_loads_its_machine_and_no_module_beyond_the_allow_list(project, m
     stop, loaded = loaded_by(project)
     assert stop.answer["decision"] == "block"
     assert loaded == ALWAYS | {f"tailhook.hook.{machine}", f"tailhook.machines.{machine}"} | OWN_MODULES[machine]
+
+
+def test_a_prompt_that_concerns_no_loop_loads_what_a_stop_without_a_state_loads(project):
+    project.argv = [*project.argv[:-1], "idle,ralph,triage"]
+    argv = project.argv
+    _, at_stop = loaded_by(project)
+    project.argv = argv
+    prompt, at_prompt = loaded_by(project, event="UserPromptSubmit")
+    assert prompt.exit_code == 0
+    assert at_prompt == at_stop
+    assert "tailhook.machines.idle" not in at_stop
 
 
 def test_a_stop_behind_a_check_in_plain_words_loads_nothing_that_takes_lines_apart(project):

@@ -9,7 +9,7 @@ from support.host import MEMORABLE, frame
 from support.host_payloads import BY_HOST, codex, copilot, copilot_in_pascal_case, gemini, gemini_sent_on, stamp, write
 from support.oracles import jwz
 
-from tailhook.hosts import NAMES
+from tailhook.hosts import NAMES, find_translated_host
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
@@ -313,3 +313,14 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
     payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
     reports = name in ("codex", "gemini") and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
+
+
+def test_codex_gets_a_line_about_angle_brackets_with_a_tag_and_no_other_change():
+    host = find_translated_host("codex")
+    plain = {"decision": "block", "reason": "[ITERATION 2/10] 1 < 2"}
+    assert host.answer(plain) == plain
+    given = host.answer({"decision": "block", "reason": "<loop-done>COMPLETE</loop-done>"})
+    first, _, last = given["reason"].split("\n")
+    assert first == "<loop-done>COMPLETE</loop-done>"
+    assert "real angle brackets" in last
+    assert "<" not in last

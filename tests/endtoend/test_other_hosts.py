@@ -15,7 +15,6 @@ from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import head_of
 from support.scans import scan_rows
 
-from tailhook.hosts.codex import WRITE_BRACKETS
 from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -112,7 +111,7 @@ def learnt(model, *words):
     """
 
     def is_read(word, text):
-        return word in text or (WRITE_BRACKETS in text and word in html.unescape(text))
+        return word in text or ("Write tags with real angle brackets" in text and word in html.unescape(text))
 
     return [all(is_read(word, one.prompted) for word in words) for one in model.requests]
 

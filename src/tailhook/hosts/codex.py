@@ -65,8 +65,6 @@ SESSION_VARIABLE = ""  # it is unknown whether CODEX_SESSION_ID is the session_i
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
-# In the reason of a block, the agent reads &lt; and &gt; (0.169.0); in additionalContext, it reads < and >.
-WRITE_BRACKETS = "Write tags with real angle brackets, also if entities stand for them here."
 HOOKS_FILE: "HooksFileFields" = {
     "folder_variable": "CODEX_HOME",
     "folder": ".codex",
@@ -122,9 +120,17 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return the answer; a reason with a tag gets a line about the tag's brackets."""
+    """Return the answer; a reason with a tag gets a line about the tag's brackets.
+
+    In the reason of a block, the agent reads &lt; and &gt; (0.169.0). In additionalContext, it reads < and >.
+    """
     reason = fields.get("reason", "")
-    return {**fields, "reason": f"{reason}\n\n{WRITE_BRACKETS}"} if "</" in reason else fields
+    if "</" not in reason:
+        return fields
+    return {
+        **fields,
+        "reason": f"{reason}\n\nWrite tags with real angle brackets, also if entities stand for them here.",
+    }
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:
