@@ -223,3 +223,22 @@ def test_the_first_of_two_sessions_claims_the_loop_and_the_other_is_let_go(proje
     other = "two" if owner == "one" else "one"
     assert codes == {owner: {2}, other: {0}}
     assert jwz.newest(project.folder)["stack"][0]["iter"] == 5
+
+
+@pytest.mark.parametrize("kind", ["jwz", "file", "ralph"])
+def test_a_loop_that_is_cancelled_among_hooks_is_gone_for_all_later_ones(project, kind):
+    file = project.folder / ".claude" / "idle-loop.local.md"
+    if kind == "jwz":
+        project.loop(frame(max=1000))
+    elif kind == "ralph":
+        file = project.ralph(max_iterations=1000)
+    else:
+        file.parent.mkdir()
+        file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
+    hooks = [start_hook(project) for _ in range(4)]
+    cancelled = project.as_agent("ralph" if kind == "ralph" else "loop", "cancel", "--json")
+    blocks = [bool(hook.communicate(timeout=HANGS_S)[0]) for hook in hooks]
+    assert json.loads(cancelled.stdout)["iteration"] == 1 + sum(blocks)  # the hooks before it
+    assert not file.exists()
+    assert kind != "jwz" or jwz.newest(project.folder)["event"] == "ABORT"
+    assert project.stop("Hm.").allowed

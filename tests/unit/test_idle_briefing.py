@@ -15,6 +15,7 @@ from tailhook.machines.idle import (
     briefing,
     decide,
     is_live,
+    is_same_loop,
     top_frame,
     words_since,
 )
@@ -159,3 +160,16 @@ def test_a_loop_that_ended_is_stale_or_cannot_be_read_is_not_live(state):
 @pytest.mark.parametrize("stack", [[], None, {}, "x", [5]])
 def test_what_is_not_a_stack_has_an_empty_top_frame(stack):
     assert top_frame(stack) == {}
+
+
+def test_two_states_are_of_one_loop_unless_another_was_started():
+    before = looping(frame(iter=1))
+    assert is_same_loop(before, before)
+    assert is_same_loop(before, looping(frame(iter=2, session_id="mine"), updated_at="2026-01-02T03:04:05Z"))
+    assert is_same_loop({"stack": [{}]}, {"stack": [{"iter": 2}]})  # another program's frames have no ids
+    assert not is_same_loop(before, looping(frame(iter=1), run_id="another"))
+    assert not is_same_loop(before, looping(frame(iter=1), frame(id="nested")))
+    assert not is_same_loop(before, {**before, "stack": []})
+    for broken in (None, [], 5):
+        assert not is_same_loop(before, broken)
+        assert not is_same_loop(broken, before)

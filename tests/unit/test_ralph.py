@@ -4,7 +4,7 @@ import pytest
 from support.cases import in_one_test
 
 from tailhook._core import promises
-from tailhook.machines.ralph import Facts, briefing, decide, is_live, normalize_space
+from tailhook.machines.ralph import Facts, beginning_of, briefing, decide, is_live, normalize_space
 
 PROMPT = "Make the tests pass."
 
@@ -274,3 +274,12 @@ def test_a_loop_is_live_unless_it_is_off_or_broken():
     assert not is_live(None)
     assert not is_live(state(active="false"))
     assert not is_live(state(iteration="x"))
+
+
+def test_a_loops_beginning_stays_the_same_and_differs_from_that_of_another_loop():
+    began = beginning_of(state(), PROMPT)
+    assert beginning_of(state(iteration="9", session_id="mine"), PROMPT) == began
+    assert beginning_of(state(), "Another.") != began
+    assert beginning_of(state(began="2026-01-02T03:04:05Z"), PROMPT) != began
+    assert beginning_of(state(started_at="2026-01-02T03:04:05Z"), PROMPT) != began
+    assert beginning_of(None, PROMPT) != began

@@ -4,6 +4,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,10 @@ from tailhook.stores.loop import JwzLoop
 
 PROMPT_DAYS = 30
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
+
+
+class NoLoopError(CommandError):
+    """A loop is not live, or not any more."""
 
 
 def add(commands: Commands) -> None:
@@ -123,7 +128,8 @@ def start_loop(arguments: argparse.Namespace) -> None:
             loop.save(state, now)
         else:
             if file:
-                end(file, "REPLACED", now)
+                with suppress(NoLoopError):  # it has ended meanwhile
+                    end(file, "REPLACED", now)
             if before:
                 loop.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
@@ -389,7 +395,7 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
 
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
-    """Post the end of a live loop; returns the state before."""
+    """Post the end of a live loop; returns the state before. Raises NoLoopError if it is not live any more."""
     with loop.lock():
         loop.reload()
         state = live(loop, now)
@@ -407,10 +413,10 @@ def find_live_loop(now: float) -> JwzLoop | FileLoop:
 
 
 def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
-    """Return the state of a live loop. Raises CommandError if it is not live."""
+    """Return the state of a live loop. Raises NoLoopError if it is not live."""
     state = loop.state
     if not isinstance(state, dict) or not is_loop_live(loop, now):
-        raise CommandError(f"{plain(loop.path)}: no loop is running in this project")
+        raise NoLoopError(f"{plain(loop.path)}: no loop is running in this project")
     return state
 
 

@@ -97,9 +97,9 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         with Lock(private_file(folder, RALPH_FILE, ".lock")):
             refuse_live(arguments.force)
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
+            loop = store.RalphFile(root)  # a stop may end it as soon as the lock is free
     finally:
         os.close(folder)
-    loop = store.RalphFile(root)
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
         f"Ralph loop started in {plain(loop.path)}.",
@@ -259,6 +259,8 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
     loop = find_live_ralph()
     with loop.lock():
         loop.reload()
+        if loop.gone:
+            raise CommandError(NO_RALPH)
         state = loop.state
         loop.keep_end("USER_CANCELLED", time.time())
         loop.remove()

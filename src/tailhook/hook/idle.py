@@ -35,7 +35,8 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
         if verdict.change is not None:
             loop.save(verdict.change, event.now)
 
-    verdict = decide_and_save(loop, lambda: decide_loop(event, loop), save)
+    before = loop.state
+    verdict = decide_and_save(loop, lambda: decide_loop(event, loop, before), save)
     if isinstance(loop, JwzLoop) and isinstance(loop.state, dict) and loop.state.get("event") == "ABORT":
         remove_fallback(event.folders)
     return verdict
@@ -48,11 +49,16 @@ def find_enabled(event: "HookEvent") -> "JwzLoop | FileLoop | None":
     return find_loop(event.folders, FIRST_READ_TIMEOUT_S)
 
 
-def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop") -> "Verdict[dict[str, Any]]":
-    """Decide what happens to the loop."""
+def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop", before: object) -> "Verdict[dict[str, Any]]":
+    """Decide what happens to the loop.
+
+    before: the state that the hook read first. If a new loop has begun since then, the agent's words are not about it.
+    """
     state = loop.state
 
     def words() -> "Sequence[str]":
+        if not idle.is_same_loop(before, state):
+            return ()
         return signals(event.final_text(idle.words_since(state, event.now, CLOCK_TOLERANCE_S)))
 
     return idle.decide(state, facts_of(event, loop, words), event.now, stale_after(event.config))

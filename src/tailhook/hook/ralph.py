@@ -26,14 +26,21 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     loop = find_ralph(event.folders)
     if loop is None:
         return None
-    verdict = decide_and_save(
-        loop,
-        lambda: None if loop.gone else decide_ralph(event, loop),
-        lambda verdict: save(loop, verdict, event.now),
-    )
-    if verdict is not None:
-        loop.log("\t".join((iso_time(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
+    began = ralph.beginning_of(loop.state, loop.prompt)
+
+    def save_and_log(verdict: "Verdict[ralph.Values]") -> None:
+        save(loop, verdict, event.now)
+        log(event, loop, verdict)  # under the lock: `tailhook ralph cancel` names the log if there is one
+
+    verdict = decide_and_save(loop, lambda: None if loop.gone else decide_ralph(event, loop, began), save_and_log)
+    if verdict is not None and verdict.change is None:
+        log(event, loop, verdict)
     return verdict
+
+
+def log(event: "HookEvent", loop: "RalphFile", verdict: "Verdict[ralph.Values]") -> None:
+    """Add a line about a verdict to the loop's log."""
+    loop.log("\t".join((iso_time(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
 
 
 def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> None:
@@ -53,8 +60,11 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> Non
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
 
 
-def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values]":
-    """Decide what happens to the loop."""
+def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdict[ralph.Values]":
+    """Decide what happens to the loop.
+
+    began: the beginning of the loop that the hook read first. The agent's words are not about a newer one.
+    """
 
     def problem() -> str:
         if event.broken:
@@ -70,6 +80,8 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile") -> "Verdict[ralph.Values
         return f"{missing}has {what}: {path}" if what else ""
 
     def kept(own_line: bool) -> "Sequence[str]":
+        if ralph.beginning_of(loop.state, loop.prompt) != began:
+            return ()
         since = None if loop.changed > event.now else loop.changed - CLOCK_TOLERANCE_S
         return promises(event.final_text(since), own_line)
 

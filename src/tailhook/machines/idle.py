@@ -202,6 +202,15 @@ def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | N
     return ended
 
 
+def is_same_loop(before: object, state: object) -> bool:
+    """Return whether two states are of one loop: it may have moved on meanwhile, but no other one was started."""
+    if before is state or not isinstance(before, dict) or not isinstance(state, dict):
+        return before is state
+    frames = before.get("stack"), state.get("stack")
+    is_one_run = before.get("run_id") == state.get("run_id")
+    return is_one_run and top_frame(frames[0]).get("id") == top_frame(frames[1]).get("id")
+
+
 def is_loop_paused(top: "dict[str, Any]") -> bool:
     """Return whether a person paused a frame's loop: it stays as it is until `tailhook loop resume`."""
     return bool(top.get("paused")) and top["paused"] != "false"

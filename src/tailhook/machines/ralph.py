@@ -123,6 +123,11 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
     return Verdict("allow", "briefed", {**claimed, "briefed": facts.session_id}, words)
 
 
+def beginning_of(state: "Mapping[str, str | None] | None", prompt: str) -> object:
+    """Return what differs between two loops, and stays the same in one: when it began, and its prompt."""
+    return state and (state.get("began"), state.get("started_at")), prompt
+
+
 def ended(why: str) -> "Verdict[Values]":
     """Return the verdict that ends a loop: its file is removed, and the person is notified."""
     return Verdict("allow", f"{ENDED}{why}", {}, ended=True)
