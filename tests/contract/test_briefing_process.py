@@ -112,7 +112,9 @@ def test_a_nested_loop_is_explained_and_then_the_outer_one_again(project):
     assert project.stop("<loop-done>COMPLETE</loop-done>").allowed
     given = prompted(project)
     assert ("Outer." in given, "<grind-done>NO_MORE_ISSUES</grind-done>" in given) == (True, True)
-    assert [frame["iter"] for frame in jwz.newest(project.folder)["stack"]] == [1]
+    state = jwz.newest(project.folder)
+    assert state is not None
+    assert [frame["iter"] for frame in state["stack"]] == [1]
 
 
 def notices_of(project):

@@ -47,6 +47,7 @@ def test_twelve_iterations_with_the_cap_lifted_on_a_transcript_that_lags(install
     with Model(START, *said, DONE) as model:
         installed.run(model)
     assert iterations(model) == [0, 0, *range(2, 14)]
+    assert [DONE in one.said for one in model.requests[2:]] == [at == 10 for at in range(2, 14)]
     assert [stop["last_assistant_message"] for stop in stops()] == [*said, DONE]
     late = sum(not stop["there"] for stop in stops())
     report(f"Claude Code: at {late} of {len(stops())} stops the transcript did not have the last message yet")

@@ -145,6 +145,18 @@ def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
     assert learnt(model, "Take each issue.", outer) == [host.name == "codex", True]
 
 
+def test_after_a_compaction_codex_gives_the_agent_its_loop_again(codex):
+    codex.settings = "model_auto_compact_token_limit = 1000\n"
+    codex.install()
+    codex.tailhook("loop", "start", "Make the tests pass.")
+    with codex.model("First.", codex.bash("echo hi"), DONE) as model:
+        model.tokens = 101, 5000
+        codex.run(model)
+    assert [sent["source"] for sent in codex.sent() if sent["hook_event_name"] == "SessionStart"][1:] == ["compact"]
+    assert "First." not in model.requests[2].prompted
+    assert learnt(model, "Iteration 2 of at most 10", "Make the tests pass.", DONE) == [False, False, True]
+
+
 def test_codex_takes_the_notice_about_another_sessions_loop_and_does_not_give_it_to_the_agent(codex):
     codex.install()
     codex.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")

@@ -119,6 +119,35 @@ def test_killed_at_any_system_call_the_state_is_the_old_one_or_the_new(project, 
     report(f"faults: {name} killed at {min(len(seen), calls)} of its {calls} system calls, no state lost or torn")
 
 
+@pytest.mark.parametrize("owner", ["claim", "another"])
+def test_killed_at_any_system_call_of_a_prompt_the_next_prompt_gives_what_was_not_saved(project, report, owner):
+    """It gives the briefing of a loop that waits for its session, or the notice about another session's loop."""
+    jwz.post(project.folder, json.dumps(looping(frame(iter=3, session_id=owner, began="2026-01-02T03:04:05Z"))))
+    payload = project.home / "payload.json"
+    payload.write_text(json.dumps(project.payload(hook_event_name="UserPromptSubmit", prompt="Go on.")))
+    notices = project.home / ".local" / "state" / "tailhook" / "notices"
+    file = notices if owner == "another" else project.folder / ".jwz" / "messages.jsonl"
+    before = file.read_bytes() if file.exists() else b""
+
+    def run(calls):
+        if file.exists():
+            file.write_bytes(before)
+        return run_until(project.argv, project.env, str(project.folder), str(payload), lambda call: call == calls)
+
+    _, calls = run(None)
+    saved = file.read_bytes()
+    assert len(saved) > len(before)
+    seen = []
+    for number in killed_calls(calls):
+        run(number)
+        is_saved = len(file.read_bytes() if file.exists() else b"") == len(saved)
+        assert is_saved or (file.read_bytes() if file.exists() else b"") == before
+        assert bool(project.hook(payload.read_bytes()).stdout) is not is_saved
+        seen.append(is_saved)
+    assert set(seen) == {True, False}
+    report(f"faults: a prompt killed at {min(len(seen), calls)} of its {calls} system calls")
+
+
 def test_killed_at_any_system_call_an_event_is_in_the_spool_whole_or_not_at_all(project, report):
     project.argv = [*project.argv[:-1], "plates"]
     project.env["TAILHOOK_NO_AUTOSTART"] = "1"
