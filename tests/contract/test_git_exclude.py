@@ -123,3 +123,51 @@ def test_cancel_and_uninstall_name_what_stays_in_the_project(repository, group):
     assert f"stays: {rest}\n" in repository.tailhook("uninstall", "--yes").stdout
     named = {rest, rest.parent, *rest.glob("*")}
     assert {path for path in repository.folder.rglob("*") if ".git/" not in f"{path}/"} == named - {repository.folder}
+
+
+@pytest.mark.parametrize("left", [*OF_LOOPS, "**/.claude/ralph-loop.local.md.4711.tmp"])
+def test_uninstall_names_each_file_that_loops_and_hooks_have_left(repository, left):
+    path = repository.folder / ".claude" / left.removeprefix("**/.claude/")
+    assert str(path) not in repository.tailhook("uninstall", "--yes").stdout
+    path.parent.mkdir()
+    path.write_text("---\nactive: false\niteration: 1\nmax_iterations: 5\n---\nThe prompt.\n")
+    assert repository.tailhook("uninstall", "--yes").stdout.count(f"stays: {path}\n") == 1
+
+
+def test_uninstall_names_the_lines_for_git(repository):
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    named = f"stays: {exclude}\n"
+    assert named not in repository.tailhook("uninstall", "--yes").stdout
+    repository.as_agent("ralph", "start", "Go.")
+    repository.as_agent("ralph", "cancel")
+    assert named in repository.tailhook("uninstall", "--yes").stdout
+    exclude.unlink()
+    assert named not in repository.tailhook("uninstall", "--yes").stdout
+
+
+def test_what_uninstall_leaves_in_a_project_is_named(repository):
+    """Every file that was made by install, loops and hooks of all machines, and by uninstall itself."""
+    before = files_of(repository.folder)
+    for scope in ("project", "local"):
+        repository.tailhook("install", "--yes", "--cold", "--scope", scope, "--with", "memory,plates")
+    repository.as_agent("loop", "start", "Go.", session="mine")
+    repository.as_agent("ralph", "start", "Go.", session="mine")
+    repository.write(assistant("We chose A because of B.\nWe picked C over D."))
+    for machine in ("idle", "ralph", "memory"):
+        repository.argv = [*repository.argv[:-1], machine]
+        assert not repository.stop("Hm.").allowed
+    repository.as_agent("ralph", "pause", session="mine")
+    repository.as_agent("loop", "cancel", session="mine")
+    output = "".join(
+        repository.tailhook("uninstall", "--yes", "--scope", scope).stdout for scope in ("project", "local")
+    )
+    made = files_of(repository.folder) - before | {repository.folder / ".git" / "info" / "exclude"}
+    assert {path.name for path in made} >= {"messages.jsonl", "ralph-loop.local.md", ".stop_hook_active"}
+    store = repository.folder / ".jwz"
+    for path in made:
+        assert f"stays: {store if store in path.parents else path}\n" in output
+
+
+def files_of(folder):
+    """Return the files in a folder."""
+    return {path for path in folder.rglob("*") if path.is_file()}

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from tailhook.cli.chosen_file import (
     add_file,
@@ -19,6 +18,7 @@ from tailhook.cli.chosen_file import (
     is_confirmed,
     read_settings,
 )
+from tailhook.cli.git_exclude import saved_paths
 from tailhook.cli.output import Commands, command, print_lines
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
@@ -37,7 +37,7 @@ from tailhook.pool.control import is_running
 from tailhook.pool.installation import POOLS
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import check_folder, state_folder_path
-from tailhook.stores.ralph import LOG, find_ralph
+from tailhook.stores.ralph import find_ralph
 
 DAEMON_ENDS_S = 10.0
 
@@ -102,7 +102,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
 
 
 def describe_loops() -> list[str]:
-    """Return lines about this project's loops, which stay: whether no hook continues them any more."""
+    """Return lines about what stays in this project: loops that no hook continues any more, and other files."""
     surveys = surveys_here()
     lines = []
     with suppress(OSError):
@@ -110,13 +110,12 @@ def describe_loops() -> list[str]:
         found = loops.find_loop(folders)
         if found and idle.is_live(found.state, time.time(), stale_after(load_config(folders[0]))):
             lines += describe_loop(surveys, "idle", found.path, "loop")
-        elif found:
-            lines.append(f"What the loops of this project have saved stays: {plain(found.path)}")
         page = find_ralph(folders)
         if page and ralph.is_live(page.state):
             lines += describe_loop(surveys, "ralph", page.path, "ralph")
-        logs = [path for folder in folders if Path(path := f"{folder}/.claude/{LOG}").exists()]
-        lines += [f"The log of the ralph loops of this project stays: {plain(log)}" for log in logs]
+        for path in ([found.path] if found else []) + [*saved_paths(folders)]:
+            if not any(plain(path) in line for line in lines):
+                lines.append(f"What loops and hooks of this project have saved stays: {plain(path)}")
     return lines
 
 
