@@ -164,8 +164,8 @@ def find_replaced_ralph() -> store.RalphFile | None:
 
 
 def is_ralph_live(loop: store.RalphFile) -> bool:
-    """Return whether a loop runs, of any session."""
-    return ralph.is_live(loop.state)
+    """Return whether a loop, of any session, runs or is paused."""
+    return loop.state is not None and ralph.has_counts(loop.state)
 
 
 def print_ralph_status(arguments: argparse.Namespace) -> None:
@@ -243,7 +243,7 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
     loop, owner = find_live_ralph(), current_session() or CLAIM
     with loop.lock():
         loop.reload()
-        if not ralph.is_live(loop.state):
+        if not is_ralph_live(loop):
             raise CommandError(NO_RALPH)
         loop.write({"session_id": owner})
     whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
