@@ -96,6 +96,7 @@ def test_no_row_is_called_warm_if_the_pool_answers_nothing(programs):
 
 def test_all_cases_are_measured_beside_another_command(bench):
     done = bench("--json", "--rounds", "1", "--against-command", "/bin/true")
+    assert done.stdout, done.stderr
     rows = json.loads(done.stdout)["rows"]
     found = {(row["case"], row["transcript"], row["form"]) for row in rows}
     # On a busy machine a worker may answer none of so few runs: then the row is missing, and a line names it.

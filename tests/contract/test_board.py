@@ -341,6 +341,7 @@ def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_an
         await person.sees("shop")
         await person.press("down", "d")
         await person.misses("529")
+        await person.until(lambda: hidden(board_daemon) == {"failing"})
         now += 10.5
         await person.press("u")
         await person.rests()

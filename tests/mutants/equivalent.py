@@ -261,11 +261,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "plates/inbox.py",
         "",
-        "INGEST_BYTES = 1 << 20 # that are read at a time",
+        "INGEST_BYTES = 1 << 16 # that are read at a time; the memory of larger parts stays with the process",
         (
-            "INGEST_BYTES = 2 << 20 # that are read at a time",
-            "INGEST_BYTES = 1 << 21 # that are read at a time",
-            "INGEST_BYTES = 1 << 19 # that are read at a time",
+            "INGEST_BYTES = 2 << 16 # that are read at a time; the memory of larger parts stays with the process",
+            "INGEST_BYTES = 1 << 17 # that are read at a time; the memory of larger parts stays with the process",
+            "INGEST_BYTES = 1 << 15 # that are read at a time; the memory of larger parts stays with the process",
         ),
         TUNING,
     ),

@@ -79,16 +79,16 @@ class Forms:
         return warm
 
     def run_warm(self, argv: Sequence[str], run: Callable[[list[str]], Done]) -> Done:
-        """Run the warm form until a worker answers. If the pool has ended, show why, and start another one."""
+        """Run the warm form until a worker answers. If the pool has ended or leaves, show why and start another."""
         for _ in range(WARM_ATTEMPTS):
             done = run(self.in_form(argv, self.warm_only))
             if not self.cold_start.exists():
                 return done
             self.cold_start.unlink()
-            if self.pool.process.poll() is None:
+            if self.pool.process.poll() is None and self.pool.finds_socket():
                 time.sleep(PAUSE_S)
             else:
-                code = self.pool.process.returncode
+                code = self.pool.process.returncode  # None: it waits for its workers to end their requests
                 warnings.warn(f"the pool has ended with {code}: {self.pool.end() or 'it wrote nothing'}", stacklevel=1)
                 self.pool.serve()
                 self.name_pool()

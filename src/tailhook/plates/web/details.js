@@ -42,7 +42,7 @@ export function plateChanged(plate) {
   drawPlate();
   soon ||= setTimeout(() => {
     soon = 0;
-    load();
+    if (dialog.open) load(); // a closed one's session may be gone
   }, LOAD_DELAY_MS);
 }
 
