@@ -530,6 +530,21 @@ def test_cancel_ends_the_loop_and_prints_at_which_iteration(project, loop):
     assert project.stop("Hm.").allowed
 
 
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_cancel_prints_the_goal_the_iteration_and_the_session_of_what_it_ends(project, group):
+    project.argv = [*project.argv[:-1], "ralph" if group == "ralph" else "idle"]
+    for words in ((), ("--json",)):
+        project.as_agent(group, "start", "Make the tests pass.", session="mine")
+        assert not project.stop("Hm.").allowed
+        printed = project.as_agent(group, "cancel", *words).stdout
+        if words:
+            facts = json.loads(printed)
+            assert [facts[key] for key in ("goal", "iteration", "session_id")] == ["Make the tests pass.", 2, "mine"]
+        else:
+            assert " of session mine was cancelled at iteration 2" in printed
+            assert "\nGoal: Make the tests pass.\n" in printed
+
+
 def test_cancel_works_from_any_session(project, loop):
     loop("start", "Go.", session="other")
     assert json.loads(loop("cancel", "--json", session="mine").stdout)["iteration"] == 1

@@ -68,15 +68,18 @@ class Race:
         payload = {"session_id": "mine", "cwd": str(self.folder)}
         machine_hook(self.machine).brief(HookEvent(payload, "UserPromptSubmit"))
 
-    def run(self, action, session=""):
-        """Run a command of the loop in this process, for a session or outside of one; return whether it succeeded."""
+    def run(self, action, session="", push=False):
+        """Run a command of the loop in this process, for a session or outside of one; return whether it succeeded.
+
+        push: for `start`, nest the new loop. Otherwise it takes the place of the old one.
+        """
         self.environment[b"CLAUDE_CODE_SESSION_ID"] = session.encode()
         words = Namespace(json=False, prompt=[NEW_GOAL], prompt_file=None)
         if self.kind == "ralph":
             words = Namespace(**vars(words), max_iterations=5, completion_promise="TESTS GREEN", force=True)
         else:
             new = {"mode": "loop", "max": 5, "issue": None, "filter": None, "worktree": None}
-            words = Namespace(**vars(words), **new, push=False, replace=True)
+            words = Namespace(**vars(words), **new, push=push, replace=not push)
         with suppress(CommandError):
             getattr(self.commands, f"{action}_{self.machine.replace('idle', 'loop')}")(words)
             return True
@@ -253,7 +256,18 @@ def test_a_new_loop_takes_the_place_of_the_old_one_whatever_a_hook_had_read_befo
         assert race.stop() == ("block", False)
 
 
-def test_the_signal_of_a_loop_does_not_end_the_one_that_takes_its_place(race, races, monkeypatch):
+@pytest.mark.parametrize("race", ["jwz"], indirect=True)
+def test_a_nested_loop_is_not_lost_whatever_a_hook_had_read_before(race, races):
+    for _, done in races(race.stop, lambda: race.run("start", "mine", push=True)):
+        assert done
+        assert race.values()[1:] == ("mine", NEW_GOAL)
+        assert len(race.found().state["stack"]) == 2
+        assert race.stop() == ("block", False)
+
+
+@pytest.fixture
+def met(race, monkeypatch):
+    """Return a list with the goal of the loop in each first reading of a hook."""
     hook, name, met = machine_hook(race.machine), f"find_{'ralph' if race.kind == 'ralph' else 'loop'}", []
     find = getattr(hook, name)
 
@@ -263,12 +277,24 @@ def test_the_signal_of_a_loop_does_not_end_the_one_that_takes_its_place(race, ra
         return loop
 
     monkeypatch.setattr(hook, name, find_and_note)
+    return met
+
+
+def test_the_signal_of_a_loop_does_not_end_the_one_that_takes_its_place(race, races, met):
     for _, done in races(lambda: race.stop(ENDS[race.machine]), lambda: race.run("start", "mine")):
         assert done
         if met.pop() != NEW_GOAL:  # otherwise it is a stop of the new loop
             assert race.values()[1:] == ("mine", NEW_GOAL)
             assert race.stop() == ("block", False)
             met.clear()
+
+
+@pytest.mark.parametrize("race", ["jwz"], indirect=True)
+def test_the_signal_of_a_loop_does_not_end_the_one_that_is_nested_in_it(race, races, met):
+    for (_, ended), done in races(lambda: race.stop(ENDS[race.machine]), lambda: race.run("start", "mine", push=True)):
+        assert done is not ended or met.pop() == NEW_GOAL
+        assert done is race.is_live()
+        met.clear()
 
 
 def test_a_prompt_brings_no_cancelled_paused_or_replaced_loop_back(race, races):
