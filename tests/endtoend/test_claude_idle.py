@@ -3,7 +3,7 @@
 import json
 import re
 
-from model import Model, bash
+from model import Model, bash, use
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 GOAL = "Make the tests pass."
@@ -115,3 +115,15 @@ def test_a_loop_is_repeated_after_a_compaction(installed):
     assert f"Goal: {GOAL}" in model.requests[0].prompted
     assert "Iteration 2 of at most 20" in model.requests[0].prompted
     assert iterations(model) == [0, 3]
+
+
+def test_an_agent_that_holds_for_a_shell_spends_one_iteration_and_goes_on_after_it(installed, claude, stops):
+    until = f"until [ $(wc -l < '{claude.home}/stops.jsonl') -ge 2 ]; do sleep 0.1; done"  # the second stop
+    shell = use("Bash", command=until, description="wait", run_in_background=True)
+    with Model(START, [shell], "Holding.", "Holding.", DONE) as model:
+        installed.run(model)
+    assert iterations(model) == [0, 0, 0, 2, 0]
+    assert "In the background: shell `until" in model.requests[3].said
+    assert "task-notification" in model.requests[4].said
+    assert [len(stop["background_tasks"]) for stop in stops()] == [1, 1, 0]
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"

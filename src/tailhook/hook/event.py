@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
+    from tailhook.machines.waiting import Work
 
     # The result of `tailhook._core.last_message`: the outcome, and each text with its time.
     NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
@@ -147,6 +148,15 @@ class HookEvent:
         without: offsets of lines to leave out.
         """
         return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS, without or None)
+
+    def work(self) -> "Work | None":
+        """Return the background work that ends by itself, or that wakes the agent once; None without any."""
+        if not (self.payload.get("background_tasks") or self.payload.get("session_crons")):
+            return None
+        preload("machines.waiting", "hook.waiting")
+        from tailhook.hook.waiting import work_of
+
+        return work_of(self)
 
     def transcript_path(self) -> str:
         """Return the transcript's path in the payload, "" if there is none."""

@@ -97,6 +97,7 @@ def facts_of(
         unbound_acts=event.unbound_acts(),
         next_issue=event.setting("idle", "next_issue", ""),
         goal=lambda: loop.goal,
+        work=event.work,
     )
 
 

@@ -92,6 +92,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         promises=kept,
         unbound_acts=event.unbound_acts(),
         line=loop.line_of,
+        work=event.work,
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 

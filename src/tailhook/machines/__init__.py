@@ -5,6 +5,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Generic, TypeVar
 
+    from tailhook.machines.waiting import Work
+
     ChangeT = TypeVar("ChangeT")
 else:  # importing `typing` would take longer than a hook does. Here, Generic[ChangeT] is object.
     ChangeT = 0
@@ -81,6 +83,15 @@ def name_owner(owners: "Iterable[object]", loop: str, group: str) -> str:
 def known_session(owner: object) -> str | None:
     """Return the id of a loop's session, None if it has none yet."""
     return owner if isinstance(owner, str) and owner not in ("", CLAIM) else None
+
+
+def waits_for(work: "Work", change: "ChangeT | None") -> "Verdict[ChangeT]":
+    """Return the verdict of a stop at which a loop waits for background work: allow, count nothing.
+
+    change: what to save beside that.
+    """
+    shown = work.shown()
+    return Verdict("allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on.")
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

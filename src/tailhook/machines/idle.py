@@ -12,6 +12,7 @@ from tailhook.machines import (
     is_briefing_owed,
     name_owner,
     owns,
+    waits_for,
     whole_number,
 )
 
@@ -19,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from tailhook.machines.waiting import Work
 
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
 PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a paused loop is allowed
@@ -55,9 +58,11 @@ class Facts:
     next_issue: the configured command line that lists the next issues, "" for none. The agent gets
         it; the hook does not run it.
     goal: returns the prompt of the top frame, "" if it is unknown; called only if the briefing is owed.
+    work: returns the background work that a loop may wait for; called only before an iteration of a loop that tailhook
+        began.
     """
 
-    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "unbound_acts")
+    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "unbound_acts", "work")
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Facts:
         unbound_acts: bool = True,
         next_issue: str = "",
         goal: "Callable[[], str]" = lambda: "",
+        work: "Callable[[], Work | None]" = lambda: None,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -76,6 +82,7 @@ class Facts:
         self.unbound_acts = unbound_acts
         self.next_issue = next_issue
         self.goal = goal
+        self.work = work
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
@@ -138,10 +145,15 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
         )
-    return iterate(claimed, count + 1, limit, facts, now)
+    work = facts.work() if top.get("began") else None
+    if work and work.is_waited_for(top.get("waits")):
+        return waits_for(work, claimed if claimed is not state else None)
+    return iterate(claimed, count + 1, limit, facts, now, work)
 
 
-def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float) -> "Verdict[dict[str, Any]]":
+def iterate(
+    state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float, work: "Work | None"
+) -> "Verdict[dict[str, Any]]":
     """Return the verdict that blocks and counts the next turn."""
     *outer, top = state["stack"]
     reason = (
@@ -150,6 +162,8 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
     )
     is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
     top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {})}
+    if work or (top.get("waits") and top.get("began")):
+        top["waits"] = work.mark() if work else ""
     moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
     if is_owed:
         reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
@@ -157,6 +171,8 @@ def iterate(state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: 
         reason += f"\n\n{subject}"
     if not is_owed and top.get("began") and count % REMINDED_EVERY == 0 and (signals := signals_of(top)):
         reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
+    if work:
+        reason += f"\n\n{work.advice()}"
     return Verdict("block", f"iteration {count}/{limit}", moved, reason)
 
 

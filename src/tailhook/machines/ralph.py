@@ -11,12 +11,15 @@ from tailhook.machines import (
     is_briefing_owed,
     name_owner,
     owns,
+    waits_for,
     whole_number,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from tailhook.machines.waiting import Work
 
     Values = dict[str, str]  # to write into the front matter; without any, the file is removed
 
@@ -37,9 +40,11 @@ class Facts:
         Called only when they decide.
     unbound_acts: whether any session may act on a state that names no session.
     line: returns the number of a key's line in the file.
+    work: returns the background work that a loop may wait for; called only before an iteration of a loop that tailhook
+        began.
     """
 
-    __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts")
+    __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts", "work")
 
     def __init__(
         self,
@@ -49,6 +54,7 @@ class Facts:
         promises: "Callable[[bool], Sequence[str]]" = lambda own_line: (),
         unbound_acts: bool = True,
         line: "Callable[[str], int]" = lambda key: 0,
+        work: "Callable[[], Work | None]" = lambda: None,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -56,6 +62,7 @@ class Facts:
         self.promises = promises
         self.unbound_acts = unbound_acts
         self.line = line
+        self.work = work
 
 
 def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values]":
@@ -88,16 +95,24 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended(f"{PROMISE_KEPT}: {clip_field(promise)}")
     if not prompt:
         return ended("the prompt is empty")
+    work = facts.work() if state.get("began") else None
+    if work and work.is_waited_for(state.get("waits")):
+        return waits_for(work, claimed or None)
     count += 1
     turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
     if is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
     elif state.get("began") and count % REMINDED_EVERY == 0:
         reason = f"{prompt}\n\n{turn}"
+    waits = {}
+    if work:
+        reason, waits = f"{reason}\n\n{work.advice()}", {"waits": work.mark()}
+    elif state.get("waits") and state.get("began"):
+        waits = {"waits": ""}
     return Verdict(
         "block",
         f"iteration {count}{f'/{limit}' if limit else ''}",
-        {"iteration": str(count), **claimed, **briefed},
+        {"iteration": str(count), **claimed, **briefed, **waits},
         reason,
         message=turn,
     )

@@ -1,0 +1,61 @@
+"""Whole hooks of an agent that waits for its background work in a loop."""
+
+from functools import partial
+
+import pytest
+from support.host import assistant
+
+SHELL = {"id": "b1", "type": "shell", "status": "running", "description": "tests", "command": "make test"}
+
+
+@pytest.fixture(params=["loop", "ralph"])
+def holding(request, project):
+    """Start a loop; return what stops its agent while a shell runs."""
+    project.argv = [*project.argv[:-1], "ralph" if request.param == "ralph" else "idle"]
+    words = ("--completion-promise", "GREEN") if request.param == "ralph" else ()
+    project.as_agent(request.param, "start", *words, "Work.", session="mine").check_returncode()
+    project.write(assistant("Begun."))
+    return partial(project.stop, "Holding.", background_tasks=[SHELL])
+
+
+def tool_use(name):
+    record = assistant("I look.")
+    record["message"]["content"].append({"type": "tool_use", "id": "t1", "name": name, "input": {}})
+    return record
+
+
+def test_holding_costs_one_iteration_and_the_person_reads_what_is_waited_for(project, holding):
+    first = holding()
+    assert "In the background: shell `make test`" in first.answer["reason"]
+    for _ in range(3):
+        project.write(assistant("Holding."))
+        found = holding()
+        assert found.allowed
+        assert found.state == first.state
+    assert holding.func("Holding.", "--announce", background_tasks=[SHELL]).answer == {
+        "systemMessage": "The loop waits for shell `make test`, and then goes on."
+    }
+
+
+def test_a_tool_between_two_stops_is_work(project, holding):
+    assert not holding().allowed
+    project.write(tool_use("Read"), assistant("Still."))
+    assert not holding().allowed
+    assert holding().allowed
+
+
+def test_when_the_work_has_ended_the_loop_goes_on(project, holding):
+    assert [holding().allowed for _ in range(2)] == [False, True]
+    assert not project.stop("Hm.", background_tasks=[]).allowed
+
+
+def test_without_a_transcript_no_tool_was_used(project, holding):
+    project.transcript.unlink()
+    assert [holding().allowed for _ in range(2)] == [False, True]
+
+
+def test_another_transcript_counts_anew(project, holding):
+    project.write(*[assistant("Long.")] * 50)
+    assert not holding().allowed
+    project.transcript.write_text("")
+    assert not holding().allowed
