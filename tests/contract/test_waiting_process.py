@@ -1,5 +1,6 @@
 """Whole hooks of an agent that waits for its background work in a loop."""
 
+import time
 from functools import partial
 
 import pytest
@@ -18,8 +19,9 @@ def holding(request, project):
     return partial(project.stop, "Holding.", background_tasks=[SHELL])
 
 
-def tool_use(name):
-    record = assistant("I look.")
+def tool_use(name, at=None):
+    """Return the record of a tool's use, by default after every stop so far."""
+    record = assistant("I look.", at=time.time() + 1 if at is None else at)
     record["message"]["content"].append({"type": "tool_use", "id": "t1", "name": name, "input": {}})
     return record
 
@@ -44,6 +46,16 @@ def test_a_tool_between_two_stops_is_work(project, holding):
     assert holding().allowed
 
 
+def test_a_tool_of_the_turn_before_that_the_host_writes_late_does_not_count(project, holding):
+    feedback = {"type": "user", "isMeta": True, "message": {"role": "user", "content": "Stop hook feedback: go on."}}
+    late = tool_use("Bash", at=time.time())
+    assert not holding().allowed
+    project.write(late, feedback, assistant("Holding.", id="msg_2"))
+    assert holding().allowed
+    project.write(tool_use("Bash"), assistant("Holding.", id="msg_3"))
+    assert not holding().allowed
+
+
 def test_when_the_work_has_ended_the_loop_goes_on(project, holding):
     assert [holding().allowed for _ in range(2)] == [False, True]
     assert not project.stop("Hm.", background_tasks=[]).allowed
@@ -54,7 +66,7 @@ def test_without_a_transcript_no_tool_was_used(project, holding):
     assert [holding().allowed for _ in range(2)] == [False, True]
 
 
-def test_another_transcript_counts_anew(project, holding):
+def test_another_transcript_counts_from_the_beginning(project, holding):
     project.write(*[assistant("Long.")] * 50)
     assert not holding().allowed
     project.transcript.write_text("")

@@ -43,7 +43,7 @@ def test_the_host_gives_the_last_text_of_a_message_alone_and_that_ends_the_loop(
 
 
 def test_twelve_iterations_with_the_cap_lifted_on_a_transcript_that_lags(installed, stops, report):
-    said = [f"Step {number}." for number in range(1, 13)]
+    said = [f"Step {letter}." for letter in "abcdefghijkl"]
     with Model(START, *said, DONE) as model:
         installed.run(model)
     assert iterations(model) == [0, 0, *range(2, 14)]
@@ -55,7 +55,7 @@ def test_twelve_iterations_with_the_cap_lifted_on_a_transcript_that_lags(install
 
 def test_without_the_cap_lifted_the_host_ignores_the_ninth_block(claude):
     claude.tailhook("install", "--yes")
-    with Model(START, *(f"Step {number}." for number in range(1, 13))) as model:
+    with Model(START, *(f"Step {letter}." for letter in "abcdefghijkl")) as model:
         session = claude.run(model)
     assert iterations(model) == [0, 0, *range(2, 10)]
     assert "9 consecutive times" in session.records("system")[-1]["content"]

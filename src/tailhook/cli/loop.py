@@ -30,6 +30,7 @@ from tailhook.cli.output import (
 from tailhook.cli.session import (
     add_actions,
     add_prompt,
+    add_stuck_after,
     format_next_stop,
     print_cancelled,
     prompt_argument,
@@ -82,6 +83,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--worktree", metavar="PATH", help="the git worktree, or another folder, to work in (shown to the agent)"
     )
+    add_stuck_after(parser)
     nested = parser.add_mutually_exclusive_group()
     nested.add_argument("--push", action="store_true", help="nest the new loop inside the running one")
     nested.add_argument("--replace", action="store_true", help="end the running loop first")
@@ -200,6 +202,7 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
         "session_id": current_session() or CLAIM,
         "began": iso_time(now),
+        "stuck_after": arguments.stuck_after,
     }
     if session := current_session():
         frame["briefed"] = session  # it reads the output of this command

@@ -12,7 +12,14 @@ from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
-from tailhook.cli.session import add_actions, add_prompt, print_cancelled, prompt_argument, report_driver
+from tailhook.cli.session import (
+    add_actions,
+    add_prompt,
+    add_stuck_after,
+    print_cancelled,
+    prompt_argument,
+    report_driver,
+)
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
@@ -56,6 +63,7 @@ def add(commands: Commands) -> None:
         metavar="TEXT",
         help="the text that the agent must write in <promise>...</promise> to end the loop",
     )
+    add_stuck_after(parser)
     parser.add_argument("--force", action="store_true", help="end the running loop first")
     add_prompt(parser)
     add_json(parser)
@@ -83,7 +91,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
-    text = page(arguments.max_iterations, promise, prompt)
+    text = page(arguments.max_iterations, promise, prompt, arguments.stuck_after)
     try:
         FrontMatter(text)
     except OSError:
@@ -116,7 +124,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     report_driver("ralph", arguments.max_iterations or None)
 
 
-def page(limit: int, promise: str, prompt: str) -> str:
+def page(limit: int, promise: str, prompt: str, stuck_after: int) -> str:
     """Return the state file of a new loop."""
     now, session = iso_time(time.time()), current_session()
     return "\n".join(
@@ -129,6 +137,7 @@ def page(limit: int, promise: str, prompt: str) -> str:
             f"session_id: {quote_yaml(session or CLAIM)}",
             f"started_at: {quote_yaml(now)}",
             f"began: {quote_yaml(now)}",
+            f"stuck_after: {stuck_after}",
             *([f"briefed: {quote_yaml(session)}"] if session else []),  # it reads the output of this command
             "---",
             "",

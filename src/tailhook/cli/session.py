@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, print_facts
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import whole_number
@@ -15,6 +15,7 @@ from tailhook.machines import whole_number
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 MAX_SHOWN_GOAL_CHARS = 80
+STUCK_AFTER = 4  # stops until a loop stands still
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -43,6 +44,18 @@ def add_prompt(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt-file", metavar="F", help="read the prompt from a file; - reads stdin")
     parser.add_argument("prompt", nargs="*", metavar="PROMPT", help="the task for the agent")
     parser.set_defaults(add_words=add_to_prompt)
+
+
+def add_stuck_after(parser: argparse.ArgumentParser) -> None:
+    """Add the argument that ends a loop if it stands still."""
+    parser.add_argument(
+        "--stuck-after",
+        type=whole,
+        default=STUCK_AFTER,
+        metavar="K",
+        help="end the loop after K stops without work and with the same words, or after 3 x K times the same failing "
+        f"call (default: {STUCK_AFTER}; 0: never)",
+    )
 
 
 def add_to_prompt(arguments: argparse.Namespace, words: list[str]) -> None:

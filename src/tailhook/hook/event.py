@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
+    from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
 
     # The result of `tailhook._core.last_message`: the outcome, and each text with its time.
@@ -153,10 +154,17 @@ class HookEvent:
         """Return the background work that ends by itself, or that wakes the agent once; None without any."""
         if not (self.payload.get("background_tasks") or self.payload.get("session_crons")):
             return None
-        preload("machines.waiting", "hook.waiting")
-        from tailhook.hook.waiting import work_of
+        preload("machines.waiting", "hook.turns")
+        from tailhook.hook.turns import work_of
 
         return work_of(self)
+
+    def turn(self) -> "Turn":
+        """Return what the agent did since the stop before."""
+        preload("machines.stillness", "hook.turns")
+        from tailhook.hook.turns import turn_of
+
+        return turn_of(self)
 
     def transcript_path(self) -> str:
         """Return the transcript's path in the payload, "" if there is none."""

@@ -98,6 +98,7 @@ def facts_of(
         next_issue=event.setting("idle", "next_issue", ""),
         goal=lambda: loop.goal,
         work=event.work,
+        turn=event.turn,
     )
 
 

@@ -93,6 +93,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         unbound_acts=event.unbound_acts(),
         line=loop.line_of,
         work=event.work,
+        turn=event.turn,
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 
@@ -105,7 +106,7 @@ def brief(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     loop = find_ralph(event.folders)
     if loop is None:
         return None
-    facts = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())
+    facts = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts(), turn=event.turn)
     verdict = decide_and_save(
         loop,
         lambda: ralph.brief(loop.state, loop.prompt, facts),

@@ -2,10 +2,16 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Generic, TypeVar
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Generic, Protocol, TypeVar
 
+    from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
+
+    class TurnFacts(Protocol):
+        """The facts that know what the agent did since the stop before."""
+
+        turn: Callable[[], Turn | None]
 
     ChangeT = TypeVar("ChangeT")
 else:  # importing `typing` would take longer than a hook does. Here, Generic[ChangeT] is object.
@@ -92,6 +98,30 @@ def waits_for(work: "Work", change: "ChangeT | None") -> "Verdict[ChangeT]":
     """
     shown = work.shown()
     return Verdict("allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on.")
+
+
+def look_for_stillness(fields: "Mapping[str, Any]", facts: "TurnFacts") -> "tuple[str, str]":
+    """Return what a loop saves to see if it stands still, and what was repeated too often; "" for neither.
+
+    fields: of the loop.
+    """
+    stuck_after = whole_number(fields.get("stuck_after")) if fields.get("began") else 0
+    turn = facts.turn() if stuck_after else None
+    if not (turn and stuck_after):
+        return "", ""
+    from tailhook.machines.stillness import judge_stillness
+
+    return judge_stillness(fields.get("still"), turn, stuck_after)
+
+
+def mark_beginning(fields: "Mapping[str, Any]", facts: "TurnFacts") -> str:
+    """Return what a loop saves when its first turn begins, "" if it never ends because it stands still."""
+    turn = facts.turn() if fields.get("began") and whole_number(fields.get("stuck_after")) else None
+    if not turn:
+        return ""
+    from tailhook.machines.stillness import first_mark
+
+    return first_mark(turn)
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

@@ -10,6 +10,8 @@ from tailhook.machines import (
     clip_field,
     format_value,
     is_briefing_owed,
+    look_for_stillness,
+    mark_beginning,
     name_owner,
     owns,
     waits_for,
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
 
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
@@ -58,11 +61,11 @@ class Facts:
     next_issue: the configured command line that lists the next issues, "" for none. The agent gets
         it; the hook does not run it.
     goal: returns the prompt of the top frame, "" if it is unknown; called only if the briefing is owed.
-    work: returns the background work that a loop may wait for; called only before an iteration of a loop that tailhook
-        began.
+    work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
+    turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
     """
 
-    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "unbound_acts", "work")
+    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "turn", "unbound_acts", "work")
 
     def __init__(
         self,
@@ -74,6 +77,7 @@ class Facts:
         next_issue: str = "",
         goal: "Callable[[], str]" = lambda: "",
         work: "Callable[[], Work | None]" = lambda: None,
+        turn: "Callable[[], Turn | None]" = lambda: None,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -83,6 +87,7 @@ class Facts:
         self.next_issue = next_issue
         self.goal = goal
         self.work = work
+        self.turn = turn
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
@@ -137,10 +142,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
     if word := completion(top, facts):
-        if len(frames) > 1:
-            outer = {**claimed, "event": "STATE", "stack": outer_frames(claimed), "updated_at": spell_time(now)}
-            return Verdict("allow", f"inner loop ended: {word}. {waiting(outer)}", outer, ended=True)
-        return Verdict("allow", f"ended: {word}", ended_state(claimed, "DONE", now, word), ended=True)
+        return end_frame(claimed, word, word, now)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
@@ -148,11 +150,25 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     work = facts.work() if top.get("began") else None
     if work and work.is_waited_for(top.get("waits")):
         return waits_for(work, claimed if claimed is not state else None)
-    return iterate(claimed, count + 1, limit, facts, now, work)
+    still, repeated = look_for_stillness(top, facts)
+    if repeated:
+        return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
+    return iterate(claimed, count + 1, limit, facts, now, work, still)
+
+
+def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
+    """Return the verdict that ends the top frame.
+
+    reason: to save.  why: for the person.
+    """
+    if len(state["stack"]) > 1:
+        outer = {**state, "event": "STATE", "stack": outer_frames(state), "updated_at": spell_time(now)}
+        return Verdict("allow", f"inner loop ended: {why}. {waiting(outer)}", outer, ended=True)
+    return Verdict("allow", f"ended: {why}", ended_state(state, "DONE", now, reason), ended=True)
 
 
 def iterate(
-    state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float, work: "Work | None"
+    state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float, work: "Work | None", still: str
 ) -> "Verdict[dict[str, Any]]":
     """Return the verdict that blocks and counts the next turn."""
     *outer, top = state["stack"]
@@ -164,6 +180,8 @@ def iterate(
     top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {})}
     if work or (top.get("waits") and top.get("began")):
         top["waits"] = work.mark() if work else ""
+    if still:
+        top["still"] = still
     moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
     if is_owed:
         reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
@@ -196,7 +214,10 @@ def brief(
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = claim(state, top, facts.session_id)
     *outer, top = claimed["stack"]
-    briefed = {**claimed, "stack": [*outer, {**top, "briefed": facts.session_id}]}
+    top = {**top, "briefed": facts.session_id}
+    if still := mark_beginning(top, facts):
+        top["still"] = still
+    briefed = {**claimed, "stack": [*outer, top]}
     return Verdict(
         "allow", "briefed", briefed, f"A loop is running in this session.\n{briefing(briefed, facts.goal(), facts)}"
     )

@@ -9,6 +9,8 @@ from tailhook.machines import (
     Verdict,
     clip_field,
     is_briefing_owed,
+    look_for_stillness,
+    mark_beginning,
     name_owner,
     owns,
     waits_for,
@@ -19,13 +21,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
 
     Values = dict[str, str]  # to write into the front matter; without any, the file is removed
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
-ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"  # why a loop ended
+# why a loop ended
+ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"
+STANDS_STILL = "it stands still"
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
 
@@ -40,11 +45,11 @@ class Facts:
         Called only when they decide.
     unbound_acts: whether any session may act on a state that names no session.
     line: returns the number of a key's line in the file.
-    work: returns the background work that a loop may wait for; called only before an iteration of a loop that tailhook
-        began.
+    work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
+    turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
     """
 
-    __slots__ = ("line", "paused", "problem", "promises", "session_id", "unbound_acts", "work")
+    __slots__ = ("line", "paused", "problem", "promises", "session_id", "turn", "unbound_acts", "work")
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Facts:
         unbound_acts: bool = True,
         line: "Callable[[str], int]" = lambda key: 0,
         work: "Callable[[], Work | None]" = lambda: None,
+        turn: "Callable[[], Turn | None]" = lambda: None,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -63,6 +69,7 @@ class Facts:
         self.unbound_acts = unbound_acts
         self.line = line
         self.work = work
+        self.turn = turn
 
 
 def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values]":
@@ -98,21 +105,25 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     work = facts.work() if state.get("began") else None
     if work and work.is_waited_for(state.get("waits")):
         return waits_for(work, claimed or None)
+    still, repeated = look_for_stillness(state, facts)
+    if repeated:
+        return ended(f"{STANDS_STILL}: {repeated}")
     count += 1
     turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
     if is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
     elif state.get("began") and count % REMINDED_EVERY == 0:
         reason = f"{prompt}\n\n{turn}"
-    waits = {}
+    seen = {"still": still} if still else {}
     if work:
-        reason, waits = f"{reason}\n\n{work.advice()}", {"waits": work.mark()}
+        reason = f"{reason}\n\n{work.advice()}"
+        seen["waits"] = work.mark()
     elif state.get("waits") and state.get("began"):
-        waits = {"waits": ""}
+        seen["waits"] = ""
     return Verdict(
         "block",
         f"iteration {count}{f'/{limit}' if limit else ''}",
-        {"iteration": str(count), **claimed, **briefed, **waits},
+        {"iteration": str(count), **claimed, **briefed, **seen},
         reason,
         message=turn,
     )
@@ -135,7 +146,9 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
-    return Verdict("allow", "briefed", {**claimed, "briefed": facts.session_id}, words)
+    still = mark_beginning(state, facts)
+    change = {**claimed, "briefed": facts.session_id, **({"still": still} if still else {})}
+    return Verdict("allow", "briefed", change, words)
 
 
 def beginning_of(state: "Mapping[str, str | None] | None", prompt: str) -> object:
@@ -153,6 +166,8 @@ def end_reason(why: str) -> str:
     why = why.removeprefix(ENDED)
     if why.startswith(PROMISE_KEPT):
         return "COMPLETE"
+    if why.startswith(STANDS_STILL):
+        return "STUCK"
     return "MAX_ITERATIONS" if why.startswith(LIMIT_REACHED) else "CORRUPTED"
 
 

@@ -11,46 +11,46 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
 
-KINDS = ("shell", "monitor", "mcp")  # of tasks; an agent's own tasks pause the session
+WAITED_KINDS = ("shell", "monitor", "mcp")  # of tasks; an agent's own tasks pause the session
 IN_FLIGHT = (None, "running", "pending")  # the statuses of such a task
-MAX_NAMED = 5  # pieces of work that a message names
-MAX_NAME_CHARS = 100
+MAX_LISTED_WORK = 5  # pieces of work that a message names
+MAX_WORK_CHARS = 100
 
 
 class Work:
     """The background work of a session that ends by itself, or that wakes the agent once.
 
     names: what a message calls each piece, by its id.
-    size: returns the size of the transcript in bytes, 0 if it cannot be read.
-    used_tools: returns whether the agent used a tool since the transcript had a size.
+    place: returns where the next turn begins in the transcript, without ":" and blank space.
+    used_tools: returns whether the agent used a tool since a place.
     """
 
-    __slots__ = ("names", "size", "used_tools")
+    __slots__ = ("names", "place", "used_tools")
 
-    def __init__(self, names: "dict[str, str]", size: "Callable[[], int]", used_tools: "Callable[[int], bool]") -> None:
+    def __init__(
+        self, names: "dict[str, str]", place: "Callable[[], str]", used_tools: "Callable[[str], bool]"
+    ) -> None:
         self.names = names
-        self.size = size
+        self.place = place
         self.used_tools = used_tools
 
     def mark(self) -> str:
-        """Return what a loop saves at a stop with this work: the transcript's size, and a hash of the ids."""
-        return f"{self.size()}:{hash_ids(self.names)}"
+        """Return what a loop saves at a stop with this work: the place, and a hash of the ids."""
+        return f"{self.place()}:{hash_ids(self.names)}"
 
     def is_waited_for(self, mark: object) -> bool:
         """Return whether the stop before had the same work, and the agent has used no tool since.
 
         mark: what the loop saved at that stop, if anything.
         """
-        size, _, ids = mark.partition(":") if isinstance(mark, str) else ("", "", "")
-        if not (size.isascii() and size.isdigit() and len(size) < 20) or ids != hash_ids(self.names):
-            return False
-        return not self.used_tools(int(size))
+        place, _, ids = mark.partition(":") if isinstance(mark, str) else ("", "", "")
+        return ids == hash_ids(self.names) and not self.used_tools(place)
 
     def shown(self) -> str:
         """Return the work in words."""
         names = list(self.names.values())
-        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        return f"{', '.join(names[:MAX_NAMED])}{more}"
+        more = f" and {len(names) - MAX_LISTED_WORK} more" if len(names) > MAX_LISTED_WORK else ""
+        return f"{', '.join(names[:MAX_LISTED_WORK])}{more}"
 
     def advice(self) -> str:
         """Return the paragraph for the agent at the first stop with this work."""
@@ -68,19 +68,19 @@ def hash_ids(ids: "Collection[str]") -> str:
 def find_work(tasks: object, wake_ups: object) -> "dict[str, str]":
     """Return the names of the pieces of work, by their ids.
 
-    tasks: the payload's `background_tasks`.  wake_ups: its `session_crons` (Claude Code 2.1.332); those that return
-    again and again are no work.
+    tasks: the payload's `background_tasks`.  wake_ups: its `session_crons` (Claude Code 2.1.332); recurring
+    ones are not waited for.
     """
     found = {}
     for task in listed(tasks):
-        kind = text_of(task, "type")
-        if task.get("status") in IN_FLIGHT and any(word in kind.lower() for word in KINDS):
-            what = text_of(task, "command") or text_of(task, "description") or text_of(task, "id")
-            found[f"task {text_of(task, 'id')}"] = f"{kind} `{clip_field(what, MAX_NAME_CHARS)}`"
+        kind = text_in(task, "type")
+        if task.get("status") in IN_FLIGHT and any(word in kind.lower() for word in WAITED_KINDS):
+            what = text_in(task, "command") or text_in(task, "description") or text_in(task, "id")
+            found[f"task {text_in(task, 'id')}"] = f"{kind} `{clip_field(what, MAX_WORK_CHARS)}`"
     for one in listed(wake_ups):
         if one.get("recurring") is False:
-            when = clip_field(text_of(one, "schedule"), MAX_NAME_CHARS)
-            found[f"wake-up {text_of(one, 'id')}"] = f"a wake-up at `{when}`"
+            when = clip_field(text_in(one, "schedule"), MAX_WORK_CHARS)
+            found[f"wake-up {text_in(one, 'id')}"] = f"a wake-up at `{when}`"
     return found
 
 
@@ -89,7 +89,7 @@ def listed(values: object) -> "list[dict[str, Any]]":
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def text_of(members: "dict[str, Any]", key: str) -> str:
+def text_in(members: "dict[str, Any]", key: str) -> str:
     """Return a string of an object, "" if it is missing or another kind of value."""
     value = members.get(key)
     return value if isinstance(value, str) else ""

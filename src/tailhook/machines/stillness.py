@@ -1,0 +1,119 @@
+"""Does a loop stand still: the same words, or the same failing call?  (docs/machines/idle.md, "Standing still")
+
+Pure, like the machines that use it. They import it only for a loop that tailhook began.
+"""
+
+from tailhook._core import fingerprint
+from tailhook.machines import clip_field, whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    Call = (
+        tuple[str, str, str] | None
+    )  # a failed call: its tool, its input and its error; None for one that did not fail
+
+CALLS_A_STOP = 3  # calls of a tool that weigh as much as a stop without any
+MAX_QUOTED_CHARS = 200  # of what was repeated, in a message
+FOLDED_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+
+
+class Turn:
+    """What the agent did since the stop before.
+
+    place: returns where the next turn begins in the transcript, without blank space.
+    used_tools: returns whether a tool was used since a place.
+    calls: yields the calls of tools since a place, newest first.
+    words: returns the agent's last words in UTF-8.
+    """
+
+    __slots__ = ("calls", "place", "used_tools", "words")
+
+    def __init__(
+        self,
+        place: "Callable[[], str]",
+        used_tools: "Callable[[str], bool]",
+        calls: "Callable[[str], Iterable[Call]]",
+        words: "Callable[[], bytes]",
+    ) -> None:
+        self.place = place
+        self.used_tools = used_tools
+        self.calls = calls
+        self.words = words
+
+
+def first_mark(turn: Turn) -> str:
+    """Return what a loop saves when its first turn begins."""
+    return f"{turn.place()} 0 0 0 0"
+
+
+def judge_stillness(mark: object, turn: Turn, stuck_after: int) -> "tuple[str, str]":
+    """Return what a loop saves at a stop, and what was repeated too often: "" if nothing was.
+
+    mark: what it saved at the stop before: the place, and a hash and a count of the words and of the calls.
+    Without one it is unknown what the agent did in this turn.
+    stuck_after: stops, or a third of the calls, until the loop stands still.
+    """
+    words = turn.words()
+    said = hash_words(words)
+    place, saved_words, stops, saved_call, calls = read_mark(mark)
+    if not place:
+        return f"{turn.place()} {said} 0 0 0", ""
+    saved_call, calls, call = count_calls(turn.calls(place), saved_call, calls, CALLS_A_STOP * stuck_after)
+    has_worked = turn.used_tools(place) or not words.strip()
+    stops = 0 if has_worked else stops + 1 if said == saved_words else 1
+    new = f"{turn.place()} {said} {stops} {saved_call} {calls}"
+    if stops >= stuck_after:
+        shown = quote_beginning(words.decode("utf-8", "replace"))
+        return new, f"{stops} stops in a row without a tool, with the words {shown}"
+    if call and calls >= CALLS_A_STOP * stuck_after:
+        name, given, error = clip_field(call[0], MAX_QUOTED_CHARS), quote_beginning(call[1]), quote_beginning(call[2])
+        return new, f"{calls} calls of {name} with the same input {given} and the same error {error}"
+    return new, ""
+
+
+def count_calls(found: "Iterable[Call]", saved: str, before: int, enough: int) -> "tuple[str, int, Call]":
+    """Return the hash of the newest call, how many in a row are the same, and the call; "0", 0, None if it worked.
+
+    Without a new call the saved ones stay.
+
+    found: the new calls, newest first.  saved, before: the hash and the number at the stop before.
+    """
+    newest, count, call = "", 0, None
+    for one in found:
+        hashed = hash_words("\0".join(one).encode("utf-8", "surrogatepass")) if one else "0"
+        if newest and hashed != newest:
+            return newest, count, call
+        if hashed == "0":
+            return "0", 0, None
+        newest, count, call = hashed, count + 1, call or one
+        if count >= enough:
+            return newest, count, call
+    if not newest:
+        return saved, before, None
+    return newest, count + before if newest == saved else count, call
+
+
+def read_mark(mark: object) -> "tuple[str, str, int, str, int]":
+    """Return the parts of a saved mark; the place is "" if it is missing or not readable."""
+    parts = mark.split(" ") if isinstance(mark, str) else []
+    if len(parts) == 5:
+        stops, calls = whole_number(parts[2]), whole_number(parts[4])
+        if stops is not None and calls is not None:
+            return parts[0], parts[1], stops, parts[3], calls
+    return "", "", 0, "", 0
+
+
+def hash_words(words: bytes) -> str:
+    """Return a hash of words in which each run of blank space and each number counts as one."""
+    folded = b" ".join(words.split()).translate(FOLDED_DIGITS)
+    while b"00" in folded:
+        folded = folded.replace(b"00", b"0")
+    return f"{fingerprint(folded):016x}"
+
+
+def quote_beginning(words: str) -> str:
+    """Return the beginning of repeated words, as a quotation for a message."""
+    words = " ".join(words.split())
+    return f'"{clip_field(words, MAX_QUOTED_CHARS)}{"…" if len(words) > MAX_QUOTED_CHARS else ""}"'

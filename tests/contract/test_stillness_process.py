@@ -1,0 +1,83 @@
+"""Whole hooks of an agent that stands still in a loop."""
+
+import json
+import time
+
+import pytest
+from support.host import assistant
+
+
+@pytest.fixture(params=["loop", "ralph"])
+def group(request, project):
+    project.argv = [*project.argv[:-1], "ralph" if request.param == "ralph" else "idle"]
+    return request.param
+
+
+@pytest.fixture
+def start(project, group):
+    """Start a loop of this session, with more flags, and let a person send a prompt."""
+    words = ("--completion-promise", "GREEN") if group == "ralph" else ("--max", "50")
+
+    def begin(*flags):
+        project.as_agent(group, "start", *words, *flags, "Work.").check_returncode()
+        assert project.stop(hook_event_name="UserPromptSubmit", prompt="Go.").exit_code == 0
+
+    return begin
+
+
+def call(number, error):
+    """Return the two records of a failed call."""
+    use = assistant(id=f"msg_{number}", at=time.time() + 1)
+    use["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "make"}}]
+    result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": True, "content": error}
+    return use, {"type": "user", "message": {"role": "user", "content": [result]}}
+
+
+def ending(project, group):
+    """Return how the last loop ended."""
+    found = json.loads(project.tailhook(group, "status", "--json").stdout)
+    return found["ended"]["reason"] if group == "ralph" else found["state"]["reason"]
+
+
+def test_holding_again_and_again_ends_the_loop_and_the_person_reads_why(project, group, start):
+    start()
+    for number in range(3):
+        project.write(assistant(f"Holding {number}.", id=f"msg_{number}"))
+        assert not project.stop(f"Holding {number}.").allowed
+    project.write(assistant("Holding 4.", id="msg_4"))
+    last = project.stop("Holding 4.", "--announce")
+    words = 'it stands still: 4 stops in a row without a tool, with the words "Holding 4."'
+    assert words in last.answer["systemMessage"]
+    assert ending(project, group) == "STUCK"
+    assert project.stop("Holding 5.").allowed
+
+
+def test_the_same_failing_call_ends_the_loop_over_several_turns(project, group, start):
+    start("--stuck-after", "2")
+    for turn, calls in enumerate((range(3), range(3, 5), range(5, 6))):
+        for number in calls:
+            project.write(*call(number, f"make: *** [all] Error {number}"))
+        project.write(assistant(f"Turn {'abc'[turn]}.", id=f"end_{turn}"))
+        last = project.stop(f"Turn {'abc'[turn]}.", "--announce")
+        assert ("reason" in last.answer) == (turn < 2)
+    assert "6 calls of Bash with the same input" in last.answer["systemMessage"]
+    assert ending(project, group) == "STUCK"
+
+
+def test_never_is_a_choice(project, start):
+    start("--stuck-after", "0")
+    assert not any(project.stop("Holding.").allowed for _ in range(9))
+
+
+def test_a_work_of_any_kind_goes_on(project, start):
+    start("--stuck-after", "1")
+    for number in range(4):
+        use, result = call(number, "no")
+        result["message"]["content"][0]["is_error"] = False
+        project.write(use, result, assistant("Again."))
+        assert not project.stop("Again.").allowed
+
+
+@pytest.mark.parametrize("word", ["-1", "x", "1.5"])
+def test_another_value_than_a_number_is_refused(project, group, word):
+    assert project.as_agent(group, "start", "--stuck-after", word, "Work.").returncode == 2
