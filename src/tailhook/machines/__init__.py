@@ -3,15 +3,10 @@
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Generic, Protocol, TypeVar
+    from typing import Any, Generic, TypeVar
 
     from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
-
-    class TurnFacts(Protocol):
-        """The facts that know what the agent did since the stop before."""
-
-        turn: Callable[[], Turn | None]
 
     ChangeT = TypeVar("ChangeT")
 else:  # importing `typing` would take longer than a hook does. Here, Generic[ChangeT] is object.
@@ -100,13 +95,14 @@ def waits_for(work: "Work", change: "ChangeT | None") -> "Verdict[ChangeT]":
     return Verdict("allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on.")
 
 
-def look_for_stillness(fields: "Mapping[str, Any]", facts: "TurnFacts") -> "tuple[str, str]":
+def look_for_stillness(fields: "Mapping[str, Any]", find_turn: "Callable[[], Turn | None]") -> "tuple[str, str]":
     """Return what a loop saves to see if it stands still, and what was repeated too often; "" for neither.
 
     fields: of the loop.
+    find_turn: returns what the agent did since the stop before.
     """
     stuck_after = whole_number(fields.get("stuck_after")) if fields.get("began") else 0
-    turn = facts.turn() if stuck_after else None
+    turn = find_turn() if stuck_after else None
     if not (turn and stuck_after):
         return "", ""
     from tailhook.machines.stillness import judge_stillness
@@ -114,9 +110,9 @@ def look_for_stillness(fields: "Mapping[str, Any]", facts: "TurnFacts") -> "tupl
     return judge_stillness(fields.get("still"), turn, stuck_after)
 
 
-def mark_beginning(fields: "Mapping[str, Any]", facts: "TurnFacts") -> str:
+def mark_beginning(fields: "Mapping[str, Any]", find_turn: "Callable[[], Turn | None]") -> str:
     """Return what a loop saves when its first turn begins, "" if it never ends because it stands still."""
-    turn = facts.turn() if fields.get("began") and whole_number(fields.get("stuck_after")) else None
+    turn = find_turn() if fields.get("began") and whole_number(fields.get("stuck_after")) else None
     if not turn:
         return ""
     from tailhook.machines.stillness import first_mark

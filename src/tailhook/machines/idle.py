@@ -150,7 +150,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     work = facts.work() if top.get("began") else None
     if work and work.is_waited_for(top.get("waits")):
         return waits_for(work, claimed if claimed is not state else None)
-    still, repeated = look_for_stillness(top, facts)
+    still, repeated = look_for_stillness(top, facts.turn)
     if repeated:
         return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
     return iterate(claimed, count + 1, limit, facts, now, work, still)
@@ -215,7 +215,7 @@ def brief(
     claimed = claim(state, top, facts.session_id)
     *outer, top = claimed["stack"]
     top = {**top, "briefed": facts.session_id}
-    if still := mark_beginning(top, facts):
+    if still := mark_beginning(top, facts.turn):
         top["still"] = still
     briefed = {**claimed, "stack": [*outer, top]}
     return Verdict(

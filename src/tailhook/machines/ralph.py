@@ -105,7 +105,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     work = facts.work() if state.get("began") else None
     if work and work.is_waited_for(state.get("waits")):
         return waits_for(work, claimed or None)
-    still, repeated = look_for_stillness(state, facts)
+    still, repeated = look_for_stillness(state, facts.turn)
     if repeated:
         return ended(f"{STANDS_STILL}: {repeated}")
     count += 1
@@ -146,7 +146,7 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
-    still = mark_beginning(state, facts)
+    still = mark_beginning(state, facts.turn)
     change = {**claimed, "briefed": facts.session_id, **({"still": still} if still else {})}
     return Verdict("allow", "briefed", change, words)
 
