@@ -448,7 +448,7 @@ def test_status_prints_what_the_next_stop_would_get(project, loop):
 
 def test_status_names_the_session_that_will_get_the_loop_and_the_nested_loops(loop):
     loop("start", "--mode", "grind", "Outer.")
-    assert "Session: the first one that stops.\n" in loop("status").stdout
+    assert "Session: the next one that gets a prompt or stops.\n" in loop("status").stdout
     loop("start", "--push", "Inner.")
     assert "Nested loops: 2; this is the innermost one.\n" in loop("status").stdout
 
@@ -650,7 +650,7 @@ def test_the_newer_end_is_shown_of_a_store_and_a_fallback_file(project, loop):
 @pytest.mark.parametrize("group", ["loop", "ralph"])
 def test_a_loop_that_no_session_had_ended_without_a_session(project, group):
     assert project.as_agent(group, "start", "Go.").returncode == 0
-    assert " that stops" in project.as_agent(group, "status").stdout
+    assert " that gets a prompt or stops" in project.as_agent(group, "status").stdout
     assert project.as_agent(group, "cancel").returncode == 0
     shown = project.as_agent(group, "status").stdout
     assert "USER_CANCELLED" in shown
@@ -697,7 +697,7 @@ def test_status_adopt_and_cancel_find_the_loop_from_wherever_the_agent_stands(pr
 
     named = "" if place == "a nearer loop that ended" else f" It is in {root}."  # that folder is in the project itself
     assert f"loop is running in {root}/." in run("status").stdout
-    assert f"that stops.{named}\n" in run("adopt").stdout
+    assert f"that gets a prompt or stops.{named}\n" in run("adopt").stdout
     project.env["CLAUDE_PROJECT_DIR"] = str(root)  # as the host starts the hook
     assert not project.stop("Hm.").allowed
     del project.env["CLAUDE_PROJECT_DIR"]

@@ -7,7 +7,8 @@ import pytest
 from support.host import assistant
 from support.timed_records import record, write
 
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.plates import health
 from tailhook.plates.health import MAX_DECODED_BYTES, LookCache, Since, last_words, look_at
 

@@ -31,6 +31,7 @@ from tailhook.cli.session import (
     add_actions,
     add_prompt,
     add_stuck_after,
+    describe_owner,
     format_next_stop,
     print_cancelled,
     prompt_argument,
@@ -42,7 +43,8 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, known_session, whole_number
+from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, whole_number
+from tailhook.machines.notices import known_session
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -297,7 +299,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         stands = "paused" if idle.is_loop_paused(top) else "running"
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
-            plain(f"Session: {'the first one that stops' if owner == CLAIM else owner}.{nested}"),
+            plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
@@ -359,7 +361,7 @@ def change_top(now: float, change: Callable[[dict[str, Any]], dict[str, Any]]) -
 
 
 def adopt_loop(arguments: argparse.Namespace) -> None:
-    """Make the loop this session's, or the first session's that stops."""
+    """Make the loop this session's, or that of the next one that gets a prompt or stops."""
     now, owner = time.time(), current_session() or CLAIM
     loop = find_live_loop(now)
     with loop.lock():
@@ -370,7 +372,7 @@ def adopt_loop(arguments: argparse.Namespace) -> None:
         if "session_id" in state:
             adopted["session_id"] = owner
         loop.save(adopted, now)
-    whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
+    whose = describe_owner(owner)
     print_facts(
         arguments,
         {"path": loop.path, "session_id": owner},

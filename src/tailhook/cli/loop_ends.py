@@ -9,7 +9,8 @@ from tailhook._core import reverse_lines
 from tailhook.cli.loop_folders import loop_folders
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders
-from tailhook.machines import idle, known_session, whole_number
+from tailhook.machines import idle, whole_number
+from tailhook.machines.notices import known_session
 from tailhook.stores import FALLBACK_FILE
 from tailhook.stores import loop as loops
 from tailhook.stores.fallback import FileLoop

@@ -10,7 +10,7 @@ from tailhook.hook.answer import plain
 from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
 from tailhook.hook.plates import read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import known_session
+from tailhook.machines.notices import known_session
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 

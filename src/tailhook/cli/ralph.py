@@ -16,6 +16,7 @@ from tailhook.cli.session import (
     add_actions,
     add_prompt,
     add_stuck_after,
+    describe_owner,
     print_cancelled,
     prompt_argument,
     report_driver,
@@ -24,7 +25,8 @@ from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, known_session, ralph
+from tailhook.machines import CLAIM, ralph
+from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
@@ -217,7 +219,7 @@ def describe_ralph_value(key: str, value: str | None) -> str:
     """Return a value of the state file for a person."""
     if value is None:
         return "none"
-    return "the first session that stops" if (key, value) == ("session_id", CLAIM) else value
+    return "the next session that gets a prompt or stops" if (key, value) == ("session_id", CLAIM) else value
 
 
 def pause_ralph(arguments: argparse.Namespace) -> None:
@@ -248,14 +250,14 @@ def resume_ralph(arguments: argparse.Namespace) -> None:
 
 
 def adopt_ralph(arguments: argparse.Namespace) -> None:
-    """Make the loop this session's, or the first session's that stops."""
+    """Make the loop this session's, or that of the next one that gets a prompt or stops."""
     loop, owner = find_live_ralph(), current_session() or CLAIM
     with loop.lock():
         loop.reload()
         if not is_ralph_live(loop):
             raise CommandError(NO_RALPH)
         loop.write({"session_id": owner})
-    whose = "the first session of this project that stops" if owner == CLAIM else f"session {plain(owner)}"
+    whose = describe_owner(owner)
     print_facts(
         arguments,
         {"path": loop.path, "session_id": owner},

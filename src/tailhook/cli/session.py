@@ -10,7 +10,7 @@ from typing import Any
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
-from tailhook.machines import whole_number
+from tailhook.machines import CLAIM, whole_number
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
@@ -55,6 +55,13 @@ def add_stuck_after(parser: argparse.ArgumentParser) -> None:
         metavar="K",
         help="end the loop after K stops without work and with the same words, or after 3 x K times the same failing "
         f"call (default: {STUCK_AFTER}; 0: never)",
+    )
+
+
+def describe_owner(owner: str) -> str:
+    """Return a loop's owner for a message.  owner: the id of its session, or CLAIM."""
+    return (
+        "the next session of this project that gets a prompt or stops" if owner == CLAIM else f"session {plain(owner)}"
     )
 
 

@@ -5,7 +5,15 @@ from time import time
 
 from tailhook._core import get_text, last_message, preload, repeated_records, reverse_messages
 from tailhook.hook.machines import MACHINES, configured_machines
-from tailhook.hook.payload import environment, exists, project_folders, project_root, user_config
+from tailhook.hook.payload import (
+    MAX_RECORD_BYTES,
+    MAX_RECORDS,
+    environment,
+    exists,
+    project_folders,
+    project_root,
+    user_config,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +30,6 @@ if TYPE_CHECKING:
 
 CLOCK_TOLERANCE_S = 2.0  # a record may be so much older than a state, and still count
 MAX_TRANSCRIPT_BYTES = 64 << 20  # read from the end
-MAX_RECORD_BYTES = 16 << 20  # a longer record is skipped
-MAX_RECORDS = 250_000  # read at most; 64 MiB of a real transcript have a quarter as many
 TAIL_BYTES = 1 << 20  # read if the payload holds the last text block already
 
 
@@ -160,7 +166,7 @@ class HookEvent:
         return work_of(self)
 
     def turn(self) -> "Turn":
-        """Return what the agent did since the stop before."""
+        """Return what the agent did since the stop before. Loads `machines.stillness`, too."""
         preload("machines.stillness", "hook.turns")
         from tailhook.hook.turns import turn_of
 

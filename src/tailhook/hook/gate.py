@@ -3,9 +3,9 @@
 import posix
 
 from tailhook._core import fingerprint, get_text, parse_json, reverse_lines, reverse_tool_uses, write_json
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, find_repeated
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, find_repeated
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import exists, is_paused, walk_up
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS, exists, is_paused, walk_up
 from tailhook.machines import Verdict, gate
 from tailhook.machines.shell_words import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path

@@ -16,6 +16,8 @@ PAYLOAD_TIMEOUT_S = 2.0  # for the first byte and for the whole, so that a host 
 MAX_FOLDER_BYTES = 3800  # of a path: the system opens paths of 4,095 bytes, and names of files are added
 PIPE_BYTES = 1 << 16  # read at a time: the size of a pipe
 MAX_PAYLOAD_BYTES = 64 << 20
+MAX_RECORD_BYTES = 16 << 20  # of a transcript; a longer record is skipped
+MAX_RECORDS = 250_000  # read at most; 64 MiB of a real transcript have a quarter as many
 WAKING_TASKS = ("subagent", "workflow", "teammate", "agent", "session")  # kinds of task that wake the agent
 
 

@@ -5,7 +5,8 @@ from time import monotonic, sleep
 
 from tailhook._core import get_text, reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, send_answer
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.hosts.reading import join_texts, parse_host_record, reverse_host_messages
 
 TYPE_CHECKING = False

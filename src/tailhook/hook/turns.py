@@ -3,7 +3,7 @@
 import posix
 
 from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, reverse_tool_uses, unix_time
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.machines import whole_number
 
 TYPE_CHECKING = False

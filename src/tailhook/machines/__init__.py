@@ -2,11 +2,8 @@
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any, Generic, TypeVar
-
-    from tailhook.machines.stillness import Turn
-    from tailhook.machines.waiting import Work
+    from collections.abc import Iterable
+    from typing import Generic, TypeVar
 
     ChangeT = TypeVar("ChangeT")
 else:  # importing `typing` would take longer than a hook does. Here, Generic[ChangeT] is object.
@@ -15,13 +12,12 @@ else:  # importing `typing` would take longer than a hook does. Here, Generic[Ch
 
 MAX_COUNT = 2**53  # beyond it, doubles are not exact, so readers may disagree about the value
 MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue in a reason
-MAX_OWNER_CHARS = 40  # characters of a session's id in a notice; those of the known hosts have 36
 # Blank space and joiners of ordinary text (French, Japanese, Persian, emoji) that `str.isprintable` refuses.
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
 )
 REMINDED_EVERY = 10  # iterations; long contexts forget how a loop ends
-CLAIM = "claim"  # the session id of a loop for the first session of the project that stops
+CLAIM = "claim"  # the session id of a loop for the next session that gets a prompt or stops
 
 
 class Verdict(Generic[ChangeT]):
@@ -65,59 +61,6 @@ def is_briefing_owed(began: object, briefed: object, session_id: str) -> bool:
     session_id: "" if the payload has none.
     """
     return bool(began) and session_id not in ("", briefed)
-
-
-def name_owner(owners: "Iterable[object]", loop: str, group: str) -> str:
-    """Return the notice for the person in a session that a live loop does not belong to; "" if it has no session yet.
-
-    owners: as for `owns`.
-    loop: the loop, for the person.
-    group: the commands of its machine.
-    """
-    owner = next(filter(None, map(known_session, owners)), None)
-    if owner is None:
-        return ""
-    whose = clip_field(owner, MAX_OWNER_CHARS)
-    return f"tailhook: {loop} belongs to session {whose}. To continue it in this session: tailhook {group} adopt"
-
-
-def known_session(owner: object) -> str | None:
-    """Return the id of a loop's session, None if it has none yet."""
-    return owner if isinstance(owner, str) and owner not in ("", CLAIM) else None
-
-
-def waits_for(work: "Work", change: "ChangeT | None") -> "Verdict[ChangeT]":
-    """Return the verdict of a stop at which a loop waits for background work: allow, count nothing.
-
-    change: what to save beside that.
-    """
-    shown = work.shown()
-    return Verdict("allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on.")
-
-
-def look_for_stillness(fields: "Mapping[str, Any]", find_turn: "Callable[[], Turn | None]") -> "tuple[str, str]":
-    """Return what a loop saves to see if it stands still, and what was repeated too often; "" for neither.
-
-    fields: of the loop.
-    find_turn: returns what the agent did since the stop before.
-    """
-    stuck_after = whole_number(fields.get("stuck_after")) if fields.get("began") else 0
-    turn = find_turn() if stuck_after else None
-    if not (turn and stuck_after):
-        return "", ""
-    from tailhook.machines.stillness import judge_stillness
-
-    return judge_stillness(fields.get("still"), turn, stuck_after)
-
-
-def mark_beginning(fields: "Mapping[str, Any]", find_turn: "Callable[[], Turn | None]") -> str:
-    """Return what a loop saves when its first turn begins, "" if it never ends because it stands still."""
-    turn = find_turn() if fields.get("began") and whole_number(fields.get("stuck_after")) else None
-    if not turn:
-        return ""
-    from tailhook.machines.stillness import first_mark
-
-    return first_mark(turn)
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

@@ -10,11 +10,7 @@ from tailhook.machines import (
     clip_field,
     format_value,
     is_briefing_owed,
-    look_for_stillness,
-    mark_beginning,
-    name_owner,
     owns,
-    waits_for,
     whole_number,
 )
 
@@ -149,10 +145,15 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         )
     work = facts.work() if top.get("began") else None
     if work and work.is_waited_for(top.get("waits")):
-        return waits_for(work, claimed if claimed is not state else None)
-    still, repeated = look_for_stillness(top, facts.turn)
-    if repeated:
-        return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
+        return work.wait(claimed if claimed is not state else None)
+    still = ""
+    if top.get("began") and top.get("stuck_after"):
+        turn = facts.turn()
+        from tailhook.machines.stillness import look_for_stillness
+
+        still, repeated = look_for_stillness(top, turn)
+        if repeated:
+            return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
     return iterate(claimed, count + 1, limit, facts, now, work, still)
 
 
@@ -210,13 +211,19 @@ def brief(
         return None
     if not is_owned(state, top, facts):
         where = f"a loop of this project (iteration {top['iter']} of {top['max']})"
+        from tailhook.machines.notices import name_owner
+
         notice = name_owner((top.get("session_id"), state.get("session_id")), where, "loop")
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = claim(state, top, facts.session_id)
     *outer, top = claimed["stack"]
     top = {**top, "briefed": facts.session_id}
-    if still := mark_beginning(top, facts.turn):
-        top["still"] = still
+    if top.get("stuck_after"):
+        turn = facts.turn()
+        from tailhook.machines.stillness import mark_beginning
+
+        if still := mark_beginning(top, turn):
+            top["still"] = still
     briefed = {**claimed, "stack": [*outer, top]}
     return Verdict(
         "allow", "briefed", briefed, f"A loop is running in this session.\n{briefing(briefed, facts.goal(), facts)}"

@@ -9,11 +9,7 @@ from tailhook.machines import (
     Verdict,
     clip_field,
     is_briefing_owed,
-    look_for_stillness,
-    mark_beginning,
-    name_owner,
     owns,
-    waits_for,
     whole_number,
 )
 
@@ -104,17 +100,22 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended("the prompt is empty")
     work = facts.work() if state.get("began") else None
     if work and work.is_waited_for(state.get("waits")):
-        return waits_for(work, claimed or None)
-    still, repeated = look_for_stillness(state, facts.turn)
-    if repeated:
-        return ended(f"{STANDS_STILL}: {repeated}")
+        return work.wait(claimed or None)
+    seen = {}
+    if state.get("began") and state.get("stuck_after"):
+        work_done = facts.turn()
+        from tailhook.machines.stillness import look_for_stillness
+
+        still, repeated = look_for_stillness(state, work_done)
+        if repeated:
+            return ended(f"{STANDS_STILL}: {repeated}")
+        seen = {"still": still} if still else {}
     count += 1
     turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
     if is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
     elif state.get("began") and count % REMINDED_EVERY == 0:
         reason = f"{prompt}\n\n{turn}"
-    seen = {"still": still} if still else {}
     if work:
         reason = f"{reason}\n\n{work.advice()}"
         seen["waits"] = work.mark()
@@ -142,12 +143,19 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
         return None
     if not owns(facts.session_id, (owner,), facts.unbound_acts):
         where = f"a ralph loop of this project (iteration {parse_count(state, 'iteration')})"
+        from tailhook.machines.notices import name_owner
+
         notice = name_owner((owner,), where, "ralph")
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
-    still = mark_beginning(state, facts.turn)
-    change = {**claimed, "briefed": facts.session_id, **({"still": still} if still else {})}
+    change = {**claimed, "briefed": facts.session_id}
+    if state.get("stuck_after"):
+        turn = facts.turn()
+        from tailhook.machines.stillness import mark_beginning
+
+        if still := mark_beginning(state, turn):
+            change["still"] = still
     return Verdict("allow", "briefed", change, words)
 
 

@@ -8,7 +8,8 @@ from tailhook.machines import clip_field, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     Call = (
         tuple[str, str, str] | None
@@ -43,13 +44,25 @@ class Turn:
         self.words = words
 
 
-def first_mark(turn: Turn) -> str:
-    """Return what a loop saves when its first turn begins."""
-    return f"{turn.place()} 0 0 0 0"
+def mark_beginning(fields: "Mapping[str, Any]", turn: "Turn | None") -> str:
+    """Return what a loop saves when its first turn begins, "" if it never ends because it stands still.
+
+    fields: of the loop.
+    """
+    return f"{turn.place()} 0 0 0 0" if turn and whole_number(fields.get("stuck_after")) else ""
+
+
+def look_for_stillness(fields: "Mapping[str, Any]", turn: "Turn | None") -> "tuple[str, str]":
+    """Return what a loop saves at a stop, and what was repeated too often: "" if nothing was.
+
+    fields: of the loop.
+    """
+    stuck_after = whole_number(fields.get("stuck_after"))
+    return judge_stillness(fields.get("still"), turn, stuck_after) if turn and stuck_after else ("", "")
 
 
 def judge_stillness(mark: object, turn: Turn, stuck_after: int) -> "tuple[str, str]":
-    """Return what a loop saves at a stop, and what was repeated too often: "" if nothing was.
+    """Return the same as `look_for_stillness`.
 
     mark: what it saved at the stop before: the place, and a hash and a count of the words and of the calls.
     Without one it is unknown what the agent did in this turn.

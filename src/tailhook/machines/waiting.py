@@ -4,12 +4,14 @@ Pure, like the machines that use it. They import it only at a stop with such wor
 """
 
 from tailhook._core import fingerprint
-from tailhook.machines import clip_field
+from tailhook.machines import Verdict, clip_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from typing import Any
+
+    from tailhook.machines import ChangeT
 
 WAITED_KINDS = ("shell", "monitor", "mcp")  # of tasks; an agent's own tasks pause the session
 IN_FLIGHT = (None, "running", "pending")  # the statuses of such a task
@@ -45,6 +47,16 @@ class Work:
         """
         place, _, ids = mark.partition(":") if isinstance(mark, str) else ("", "", "")
         return ids == hash_ids(self.names) and not self.used_tools(place)
+
+    def wait(self, change: "ChangeT | None") -> "Verdict[ChangeT]":
+        """Return the verdict of a stop at which a loop waits for this work: allow, count nothing.
+
+        change: what to save beside that.
+        """
+        shown = self.shown()
+        return Verdict(
+            "allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on."
+        )
 
     def shown(self) -> str:
         """Return the work in words."""

@@ -18,7 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook._core import last_message, parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
-from tailhook.hook.event import MAX_RECORD_BYTES, MAX_RECORDS, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.hosts.reading import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
