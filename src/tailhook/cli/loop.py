@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import fingerprint, iso_time
+from tailhook.cli.checks import add_checks, check_fields
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
 from tailhook.cli.loop_folders import (
@@ -85,6 +86,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--worktree", metavar="PATH", help="the git worktree, or another folder, to work in (shown to the agent)"
     )
+    add_checks(parser)
     add_stuck_after(parser)
     nested = parser.add_mutually_exclusive_group()
     nested.add_argument("--push", action="store_true", help="nest the new loop inside the running one")
@@ -111,7 +113,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
     Stores the prompt, ends the running loop with --replace, saves the first state under the lock, and prints the
     agent's instructions.
     """
-    goal = read_goal(arguments)
+    goal, checks = read_goal(arguments), check_fields(arguments)
     now = time.time()
     loop = find_replaced_loop(now)
     file = loop if isinstance(loop, FileLoop) and is_loop_live(loop, now) else None
@@ -125,7 +127,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
     with loop.lock():
         loop.reload()
         before = state_before(loop, arguments, now)
-        frame = new_frame(arguments, now)
+        frame = {**new_frame(arguments, now), **checks}
         frame["prompt_file"] = store_prompt(f"{prompt_prefix(loop.path)}{frame['id']}.md", goal)
         if before and arguments.push:
             state = {**before, "updated_at": iso_time(now), "stack": [*before["stack"], frame]}

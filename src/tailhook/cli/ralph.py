@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tailhook._core import iso_time
+from tailhook.cli.checks import add_checks, check_fields
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
@@ -30,7 +31,7 @@ from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import FrontMatter, quote_yaml, read_end
+from tailhook.stores.frontmatter import FrontMatter, quote_list, quote_yaml, read_end
 
 NO_RALPH = "no ralph loop is running in this project"
 MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
@@ -65,6 +66,7 @@ def add(commands: Commands) -> None:
         metavar="TEXT",
         help="the text that the agent must write in <promise>...</promise> to end the loop",
     )
+    add_checks(parser)
     add_stuck_after(parser)
     parser.add_argument("--force", action="store_true", help="end the running loop first")
     add_prompt(parser)
@@ -93,11 +95,12 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
-    text = page(arguments.max_iterations, promise, prompt, arguments.stuck_after)
+    text = page(arguments.max_iterations, promise, prompt, arguments.stuck_after, check_fields(arguments))
     try:
         FrontMatter(text)
     except OSError:
-        raise UsageError("the promise is too long to be kept in the state file. Choose a shorter text.") from None
+        what = "the promise and the checks are" if arguments.check else "the promise is"
+        raise UsageError(f"{what} too long to be kept in the state file. Choose a shorter text.") from None
     found = find_replaced_ralph()
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     exclude_from_git(root)
@@ -126,8 +129,11 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     report_driver("ralph", arguments.max_iterations or None)
 
 
-def page(limit: int, promise: str, prompt: str, stuck_after: int) -> str:
-    """Return the state file of a new loop."""
+def page(limit: int, promise: str, prompt: str, stuck_after: int, checks: Mapping[str, list[str]]) -> str:
+    """Return the state file of a new loop.
+
+    checks: the lists of texts about its checks, by key.
+    """
     now, session = iso_time(time.time()), current_session()
     return "\n".join(
         (
@@ -140,6 +146,7 @@ def page(limit: int, promise: str, prompt: str, stuck_after: int) -> str:
             f"started_at: {quote_yaml(now)}",
             f"began: {quote_yaml(now)}",
             f"stuck_after: {stuck_after}",
+            *(f"{key}: {quote_list(texts)}" for key, texts in checks.items()),
             *([f"briefed: {quote_yaml(session)}"] if session else []),  # it reads the output of this command
             "---",
             "",

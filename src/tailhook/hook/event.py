@@ -17,11 +17,12 @@ from tailhook.hook.payload import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
+    from tailhook.machines import Verdict
     from tailhook.machines.stillness import Turn
     from tailhook.machines.waiting import Work
 
@@ -44,9 +45,13 @@ class HookEvent:
     folders: the folders to search for a project's files, in order.
     parent: the id of the process that started the hook.
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
+    asked: the machines that the hook asks about it.
+    gate_verdict: of the gate machine, if a loop has asked it at this stop.
     """
 
     has_ended_loop = False
+    asked: "Sequence[str]" = ()
+    gate_verdict: "Verdict[list[str]] | None" = None
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload
@@ -171,6 +176,25 @@ class HookEvent:
         from tailhook.hook.turns import turn_of
 
         return turn_of(self)
+
+    def refusal(self, frame: "Mapping[str, object]", reason: str, signal: str) -> tuple[str, str]:
+        """Return why an end of a loop does not count, "" if it does; and a doubt for the person, "" for none.
+
+        The arguments are those of `tailhook.hook.evidence.refuse_end`.
+        """
+        if not frame.get("checks") and "gate" not in self.asked:
+            return "", ""
+        preload(
+            *("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate"),
+            *("machines.evidence", "hook.evidence"),
+        )
+        from tailhook.hook.evidence import refuse_end
+
+        return refuse_end(self, frame, reason, signal)
+
+    def can_read_tools(self) -> bool:
+        """Return whether the host's transcripts show which tools ran and which failed."""
+        return True
 
     def transcript_path(self) -> str:
         """Return the transcript's path in the payload, "" if there is none."""

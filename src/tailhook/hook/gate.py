@@ -38,7 +38,28 @@ MAX_FOLDERS = 200  # to compare with the project's by more than their paths
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     """Decide, and save the blocked edits; return None if there are no rules.
 
-    Reads back through the transcript (at most 64 MiB) until every rule is decided.
+    Reads back through the transcript (at most 64 MiB) until every rule is decided. A stop that would have ended a loop
+    was judged before.
+    """
+    if event.gate_verdict is not None:
+        return event.gate_verdict
+    return judge(event, event.payload.get("stop_hook_active") is True)
+
+
+def ask_in_loop(event: "HookEvent") -> "Verdict[list[str]] | None":
+    """Decide about a stop that would end a loop, once. The loop blocked the stop before, so `stop_hook_active` is set.
+
+    Returns None if there are no rules.
+    """
+    if event.gate_verdict is None:
+        event.gate_verdict = judge(event, is_blocked=False)
+    return event.gate_verdict
+
+
+def judge(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | None":
+    """Decide, and save the blocked edits; return None if there are no rules.
+
+    is_blocked: whether this turn was blocked before.
     """
     rules = gate.parse_rules(event.setting("gate", "rules", ()))
     if not rules:
@@ -46,13 +67,7 @@ def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     blocked = BlockedEdits(event.root, event.now)
 
     def decide() -> "Verdict[list[str]]":
-        facts = gate.Facts(
-            rules,
-            happened(event, rules),
-            is_paused(event.payload),
-            event.payload.get("stop_hook_active") is True,
-            set(blocked.ids),
-        )
+        facts = gate.Facts(rules, happened(event, rules), is_paused(event.payload), is_blocked, set(blocked.ids))
         try:
             return gate.decide(facts)
         except (OSError, ValueError) as error:
@@ -65,24 +80,46 @@ def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
 
 
 def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate.Edit | str]":
-    """Yield the edits and shell commands that did not fail, newest first. Raises OSError or ValueError.
+    """Yield the edits and shell commands in the event's transcript, newest first. Raises OSError or ValueError."""
+    fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    try:
+        start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
+        yield from Walk(fd, ProjectFolders(event), rules, start)
+    finally:
+        posix.close(fd)
+
+
+class Walk:
+    """The edits and shell commands in an open transcript that did not fail, newest first.
 
     Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
     that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
     Records that a compaction wrote again are older (`RepeatedRecords`). A person's commands come before the next older
     edit: only their order with edits matters.
+
+    fd: of the transcript.
+    start: where to stop reading.
+    offset, use_id: the line of the newest yielded one, and the id of its use ("" for none).
+    is_cut: whether it ended before `start`.
     """
-    fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    try:
-        folders, programs, seen = ProjectFolders(event), Programs(rules), set()
-        marks = [b"\\", *{pattern.mark() for rule in rules for pattern in rule.patterns}]
-        if len(marks) > MAX_MARKS:
-            marks = [b""]
-        start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
+
+    def __init__(self, fd: int, folders: "ProjectFolders", rules: "Sequence[gate.Rule]", start: int) -> None:
+        self.fd = fd
+        self.folders = folders
+        self.start = start
+        self.programs = Programs(rules)
+        self.marks = [b"\\", *{pattern.mark() for rule in rules for pattern in rule.patterns}]
+        if len(self.marks) > MAX_MARKS:
+            self.marks = [b""]
+        self.repeated = RepeatedRecords(fd)
+        # End of the lines from which a person's commands are yet to be yielded; None: the file's end.
+        self.unsearched: int | None = None
+        self.offset, self.use_id, self.is_cut = 0, "", False
+
+    def __iter__(self) -> "Iterator[gate.Edit | str]":
+        marks, programs, repeated, seen, edits = self.marks, self.programs, self.repeated, set(), 0
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
-        uses = reverse_tool_uses(fd, tools, start, None, MAX_RECORD_BYTES, MAX_RECORDS)
-        edits, repeated = 0, RepeatedRecords(fd)
-        unsearched = None  # end of the lines from which a person's commands are yet to be yielded; None: the file's end
+        uses = reverse_tool_uses(self.fd, tools, self.start, None, MAX_RECORD_BYTES, MAX_RECORDS)
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
@@ -94,8 +131,9 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
                     continue
                 if offset in repeated:
                     continue
-                if use_id and programs.count <= MAX_NOTICES and has_failed_later(fd, offset, use_id):
+                if use_id and programs.count <= MAX_NOTICES and not self.may_have_succeeded(offset, use_id):
                     continue
+                self.offset, self.use_id = offset, use_id or ""
                 yield command
             elif failed is None or not (path := edited_path(given)):
                 continue
@@ -103,16 +141,30 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
                 if offset in repeated:
                     continue
                 if (edits := edits + 1) > MAX_EDITS:
+                    self.is_cut = True
                     return
-                typed = [words for place, words in typed_commands(fd, offset, unsearched) if place not in repeated]
-                yield from filter(None, map(programs.relevant, typed))
-                unsearched = offset
-                paths = folders.paths_of(path)
+                yield from self.typed_since(offset)
+                self.offset, self.use_id = offset, use_id or ""
+                paths = self.folders.paths_of(path)
                 yield gate.Edit(paths[-1], use_id or "", paths)
             if len(given) <= MAX_SEEN_BYTES:
                 seen.add(given)
-    finally:
-        posix.close(fd)
+
+    def may_have_succeeded(self, offset: int, use_id: str) -> bool:
+        """Return whether a command without an error in its result may have succeeded.
+
+        offset: of the line of its use.
+        """
+        return not has_failed_later(self.fd, offset, use_id)
+
+    def typed_since(self, offset: int) -> "Iterator[str]":
+        """Yield a person's commands from an offset on that were not yet yielded, newest first."""
+        typed = [one for one in typed_commands(self.fd, offset, self.unsearched) if one[0] not in self.repeated]
+        for self.offset, command in typed:
+            self.use_id = ""
+            if command := self.programs.relevant(command):
+                yield command
+        self.unsearched = offset
 
 
 class RepeatedRecords:

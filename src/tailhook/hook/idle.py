@@ -99,6 +99,7 @@ def facts_of(
         goal=lambda: loop.goal,
         work=event.work,
         turn=event.turn,
+        refusal=event.refusal,
     )
 
 

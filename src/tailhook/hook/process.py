@@ -83,7 +83,7 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
     else:
         event = HookEvent(payload, options.event, broken, parent)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
-    deciding = [name for name in machines if not MACHINES[name].get("reports")]
+    event.asked = deciding = [name for name in machines if not MACHINES[name].get("reports")]
     exit_code, blocked = ask_machines(event, deciding, send, block_code, options.announce, started)
     for name in machines:
         if MACHINES[name].get("reports"):

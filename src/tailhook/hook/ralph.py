@@ -94,6 +94,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         line=loop.line_of,
         work=event.work,
         turn=event.turn,
+        refusal=event.refusal,
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 

@@ -132,14 +132,20 @@ class Edit:
     path: relative to the project if it is inside, for messages.
     id: of the tool's use.
     paths: all paths of the file: the absolute one, and those relative to the project's folders.
+    clock: when it was edited, as HH:MM; "" if that does not matter or is unknown.
     """
 
-    __slots__ = ("id", "path", "paths")
+    __slots__ = ("clock", "id", "path", "paths")
 
     def __init__(self, path: str, id: str, paths: "Iterable[str]" = ()) -> None:  # noqa: A002 - the host's name
         self.path = path
         self.id = id
         self.paths = {path, *paths}
+        self.clock = ""
+
+    def describe(self) -> str:
+        """Return what happened, for a reason."""
+        return f"{clip_field(self.path)} was edited{self.clock and f' at {self.clock}'}"
 
 
 class Facts:
@@ -178,7 +184,7 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         return Verdict("allow", "paused: a background task is running")
     if facts.stop_hook_active:
         return Verdict("allow", "this turn was blocked before (stop_hook_active)")
-    missing = unchecked(facts.rules, facts.happened)
+    missing, _ = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "no unchecked edit was found")
     new = [one for one in missing if facts.blocked.isdisjoint((one.edit.id, block_id(one.edit, one.rule)))]
@@ -203,14 +209,15 @@ def block_id(edit: Edit, rule: Rule) -> str:
 
 
 class Unchecked:
-    """A rule whose newest edit is newer than the newest successful run of its command.
+    """A rule whose command has not run successfully since something happened.
 
-    line, why: the newest line after the edit that may have run the command, and why it does not count; "" without one.
+    edit: its newest edit.
+    line, why: the newest line after it that may have run the command, and why it does not count; "" without one.
     """
 
     __slots__ = ("edit", "line", "rule", "why")
 
-    def __init__(self, rule: Rule, edit: Edit, line: str, why: str) -> None:
+    def __init__(self, rule: Rule, edit: Edit, line: str = "", why: str = "") -> None:
         self.rule = rule
         self.edit = edit
         self.line = line
@@ -219,7 +226,7 @@ class Unchecked:
     def describe(self) -> str:
         """Return the line of a reason: the missing command. If a run does not count: why, and what to run instead."""
         command = clip_field(self.rule.command)
-        missing = f"- `{command}`: it has not run successfully since {clip_field(self.edit.path)} was edited."
+        missing = f"- `{command}`: it has not run successfully since {self.edit.describe()}."
         if not self.line:
             return missing
         pipe = ", or with `set -o pipefail;` in front" if self.why.endswith("behind a pipe") else ""
@@ -234,8 +241,13 @@ def show_line(line: str) -> str:
     return shown if len(shown) <= MAX_SHELL_LINE_CHARS else f"{shown[:MAX_SHELL_LINE_CHARS]}…"
 
 
-def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list[Unchecked]:
-    """Return the rules whose newest edit is newer than the newest successful run of their command."""
+def unchecked(
+    rules: "Sequence[Rule]", happened: "Iterable[Edit | str]"
+) -> tuple[list[Unchecked], list[tuple[Rule, str, str]]]:
+    """Return the rules whose newest edit is newer than the newest successful run of their command.
+
+    Also return the rules without an edit or a run, each with the line and the reason of `Unchecked`.
+    """
     budget, compared, waiting, missing = Budget(MAX_STEPS), Budget(MAX_COMPARED), list(rules), list[Unchecked]()
     quick = QuickLook(waiting)
     hidden: dict[Rule, tuple[str, str]] = {}
@@ -258,7 +270,7 @@ def unchecked(rules: "Sequence[Rule]", happened: "Iterable[Edit | str]") -> list
             if not waiting:
                 break
             quick = QuickLook(waiting)
-    return missing
+    return missing, [(rule, *hidden.get(rule, ("", ""))) for rule in waiting]
 
 
 def parse_rules(values: "Sequence[Mapping[str, Any]]") -> list[Rule]:

@@ -27,6 +27,7 @@ PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a pa
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
+MAX_REASON_CHARS = 9900  # if the signal of an end did not count
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
@@ -59,9 +60,13 @@ class Facts:
     goal: returns the prompt of the top frame, "" if it is unknown; called only if the briefing is owed.
     work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
     turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
+    refusal: returns why an end of such a loop does not count, for the agent, "" if it does; and a doubt to add for the
+        person. Its arguments: the top frame, the reason of the end, and what the agent has written, in a word.
     """
 
-    __slots__ = ("folder", "goal", "next_issue", "paused", "session_id", "signals", "turn", "unbound_acts", "work")
+    __slots__ = (
+        *("folder", "goal", "next_issue", "paused", "refusal", "session_id", "signals", "turn", "unbound_acts", "work"),
+    )
 
     def __init__(
         self,
@@ -74,6 +79,7 @@ class Facts:
         goal: "Callable[[], str]" = lambda: "",
         work: "Callable[[], Work | None]" = lambda: None,
         turn: "Callable[[], Turn | None]" = lambda: None,
+        refusal: "Callable[[dict[str, Any], str, str], tuple[str, str]]" = lambda *_: ("", ""),
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -84,6 +90,7 @@ class Facts:
         self.goal = goal
         self.work = work
         self.turn = turn
+        self.refusal = refusal
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
@@ -137,8 +144,11 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         )
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
+    refusal = ""
     if word := completion(top, facts):
-        return end_frame(claimed, word, word, now)
+        refusal, doubt = facts.refusal(top, word, "signal") if top.get("began") else ("", "")
+        if not refusal:
+            return end_frame(claimed, word, f"{word}{doubt}", now)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
@@ -154,7 +164,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         still, repeated = look_for_stillness(top, turn)
         if repeated:
             return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
-    return iterate(claimed, count + 1, limit, facts, now, work, still)
+    return iterate(claimed, count + 1, limit, facts, now, work, still, refusal)
 
 
 def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
@@ -169,7 +179,14 @@ def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Ve
 
 
 def iterate(
-    state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float, work: "Work | None", still: str
+    state: "dict[str, Any]",
+    count: int,
+    limit: int,
+    facts: Facts,
+    now: float,
+    work: "Work | None",
+    still: str,
+    refusal: str,
 ) -> "Verdict[dict[str, Any]]":
     """Return the verdict that blocks and counts the next turn."""
     *outer, top = state["stack"]
@@ -192,7 +209,11 @@ def iterate(
         reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
     if work:
         reason += f"\n\n{work.advice()}"
-    return Verdict("block", f"iteration {count}/{limit}", moved, reason)
+    why = f"iteration {count}/{limit}"
+    if refusal:
+        reason = f"{reason}\n\n{refusal}"[:MAX_REASON_CHARS]
+        why += "; the signal did not count"
+    return Verdict("block", why, moved, reason)
 
 
 def brief(

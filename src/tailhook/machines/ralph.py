@@ -27,6 +27,7 @@ COUNTS = ("iteration", "max_iterations")
 # why a loop ended
 ENDED, PROMISE_KEPT, LIMIT_REACHED = "the ralph loop ended: ", "the promise is kept", "the limit of"
 STANDS_STILL = "it stands still"
+COMPLETE = "COMPLETE"  # the saved reason of a kept promise
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
 
@@ -43,9 +44,11 @@ class Facts:
     line: returns the number of a key's line in the file.
     work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
     turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
+    refusal: returns why a kept promise of such a loop does not count, for the agent, "" if it does; and a doubt to add
+        for the person. Its arguments: the front matter, the reason of the end, and what the agent wrote, in a word.
     """
 
-    __slots__ = ("line", "paused", "problem", "promises", "session_id", "turn", "unbound_acts", "work")
+    __slots__ = ("line", "paused", "problem", "promises", "refusal", "session_id", "turn", "unbound_acts", "work")
 
     def __init__(
         self,
@@ -57,6 +60,7 @@ class Facts:
         line: "Callable[[str], int]" = lambda key: 0,
         work: "Callable[[], Work | None]" = lambda: None,
         turn: "Callable[[], Turn | None]" = lambda: None,
+        refusal: "Callable[[Mapping[str, str | None], str, str], tuple[str, str]]" = lambda *_: ("", ""),
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -66,6 +70,7 @@ class Facts:
         self.line = line
         self.work = work
         self.turn = turn
+        self.refusal = refusal
 
 
 def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values]":
@@ -94,8 +99,11 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return ended(problem)
     promise = promise_of(state)
     own_line = (state.get("promise_own_line") or "").lower() == "true"
+    refusal = ""
     if promise and promise in map(normalize_space, facts.promises(own_line)):
-        return ended(f"{PROMISE_KEPT}: {clip_field(promise)}")
+        refusal, doubt = facts.refusal(state, COMPLETE, "promise") if state.get("began") else ("", "")
+        if not refusal:
+            return ended(f"{PROMISE_KEPT}: {clip_field(promise)}{doubt}")
     if not prompt:
         return ended("the prompt is empty")
     work = facts.work() if state.get("began") else None
@@ -121,9 +129,12 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         seen["waits"] = work.mark()
     elif state.get("waits") and state.get("began"):
         seen["waits"] = ""
+    why = f"iteration {count}{f'/{limit}' if limit else ''}"
+    if refusal:
+        reason, why = f"{reason}\n\n{refusal}", f"{why}; the promise did not count"
     return Verdict(
         "block",
-        f"iteration {count}{f'/{limit}' if limit else ''}",
+        why,
         {"iteration": str(count), **claimed, **briefed, **seen},
         reason,
         message=turn,
@@ -173,7 +184,7 @@ def end_reason(why: str) -> str:
     """Return the saved reason of a loop's end. why: the verdict's."""
     why = why.removeprefix(ENDED)
     if why.startswith(PROMISE_KEPT):
-        return "COMPLETE"
+        return COMPLETE
     if why.startswith(STANDS_STILL):
         return "STUCK"
     return "MAX_ITERATIONS" if why.startswith(LIMIT_REACHED) else "CORRUPTED"

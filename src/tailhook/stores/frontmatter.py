@@ -200,6 +200,11 @@ def quote_yaml(value: str) -> str:
     return write_json(value).decode("utf-8")
 
 
+def quote_list(values: "list[str]") -> str:
+    """Return texts as a flow sequence of YAML on one line, which is also JSON. No text in it begins a comment."""
+    return write_json(values).decode("utf-8").replace("#", "\\u0023")
+
+
 def value_span(value: str, at: int) -> tuple[int, int]:
     """Return the start and end of a value in the text, without blank space around it and without a comment."""
     stripped = value.strip()

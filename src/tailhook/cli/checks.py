@@ -1,0 +1,53 @@
+"""The checks of a new loop: commands that must have succeeded before its end counts."""
+
+import argparse
+
+from tailhook.cli.output import UsageError
+from tailhook.machines.evidence import EVERY_FILE
+from tailhook.machines.gate import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
+from tailhook.machines.shell_words import Budget
+
+MAX_SHOWN_CHARS = 80  # of an argument in a message
+
+
+def add_checks(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments for the checks of a loop."""
+    parser.add_argument(
+        "--check",
+        action="append",
+        default=[],
+        metavar="CMD",
+        help="the loop ends as complete only if this command has succeeded after the last edit of a file (repeatable)",
+    )
+    parser.add_argument(
+        "--check-files",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="only edits of matching files need a check after them: '*.py', 'src/**' (repeatable; default: all)",
+    )
+
+
+def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the fields of a new loop about its checks, {} without any. Raises UsageError if one is not valid."""
+    checks: list[str] = arguments.check
+    files: list[str] = arguments.check_files
+    if files and not checks:
+        raise UsageError("--check-files needs a check:  --check 'pytest -q' --check-files '*.py'")
+    for pattern in files:
+        if fault := pattern_fault(pattern):
+            raise UsageError(f"--check-files {shown(pattern)} cannot match: {fault}")
+    if len(checks) > MAX_RULES:
+        raise UsageError(f"a loop has at most {MAX_RULES} checks, and {len(checks)} are given")
+    budget = Budget(MAX_PATTERNS_COST)
+    for check in checks:
+        try:
+            Rule(files or [EVERY_FILE], check, budget)
+        except ValueError as error:
+            raise UsageError(f"--check {shown(check)}: {error}") from None
+    return {name: texts for name, texts in (("checks", checks), ("check_files", files)) if texts}
+
+
+def shown(text: str) -> str:
+    """Return an argument for a message, in quotes."""
+    return repr(text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…")

@@ -1,0 +1,340 @@
+"""Reads what happened in a session and its sub-agents since a loop began, and asks whether an end of the loop counts.
+
+A stop imports it only if a signal would end a loop with checks, or if the gate machine is asked too.
+"""
+
+import posix
+from time import localtime, strftime
+
+from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
+from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES
+from tailhook.hook.gate import COMPACTION, MAX_EDITS, Programs, ProjectFolders, Walk, ask_in_loop, typed_commands
+from tailhook.hook.payload import MAX_RECORD_BYTES
+from tailhook.machines import evidence
+from tailhook.machines.gate import Edit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from tailhook.hook.event import HookEvent
+    from tailhook.machines.gate import Rule
+
+    # When something happened (Unix seconds), and what: None stands for all that was not read.
+    Timed = tuple[float, Edit | str | None]
+
+SUB_AGENT_NAME = "agent-"  # the beginning of the name of a sub-agent's transcript (Claude Code 2.1.329)
+TRANSCRIPT = ".jsonl"
+MAX_DEPTH = 4  # of folders in a session's folder of sub-agents; workflows have folders of their own
+MAX_SUB_AGENTS = 500  # transcripts to read
+FIRST_STRIDE = 1 << 16  # bytes before the end at which a time is looked for first; then four times as many
+MAX_TIMELESS_BYTES = 1 << 16  # of records without a time, before a place counts as one without a time
+FOREVER = float("inf")
+
+
+def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, signal: str) -> tuple[str, str]:
+    """Return why an end of a loop does not count, "" if it does; and a doubt for the person, "" for none.
+
+    Asks the gate machine, if the hook would ask it after the loop: it saves its blocks.
+
+    frame: the loop's; for ralph, its front matter.
+    reason: to save for the end.
+    signal: what the agent has written, in a word.
+    """
+    found = evidence.Evidence()
+    if frame.get("checks") and reason in evidence.PROVEN:
+        found = find_evidence(event, frame, signal)
+    if found.missing:
+        return found.missing, ""
+    if "gate" in event.asked:
+        try:
+            verdict = ask_in_loop(event)
+        except Exception:  # only that machine fails; it is asked again after this one, and warns then
+            verdict = None
+        if verdict is not None and verdict.outcome == "block":
+            return verdict.reason, ""
+    return "", found.unknown and f" (its checks are unknown: {found.unknown})"
+
+
+def find_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str) -> evidence.Evidence:
+    """Return what the transcripts of a session and its sub-agents show about the checks of its loop.
+
+    Reads back to the loop's beginning, at most 64 MiB.
+    """
+    checks = evidence.parse_checks(frame)
+    if not checks:
+        return evidence.Evidence(unknown="they are not valid")
+    if not event.can_read_tools():
+        return evidence.Evidence(unknown="the runs of tools in this host's transcripts are not read")
+    began = frame.get("began")
+    since = unix_time(began) if isinstance(began, str) else None
+    if since is not None and since > event.now:  # the clock was set back
+        since = None
+    happened = Happened(event, checks, since)
+    try:
+        found = evidence.find_evidence(
+            checks, happened, lambda: happened.unread, evidence.Beginning(format_clock(since)), signal
+        )
+    except (OSError, ValueError) as error:
+        return evidence.Evidence(unknown=f"a transcript cannot be read: {error}")
+    if found.missing and happened.is_running:
+        found.missing += "\nA command in the background counts when it has ended."
+    return found
+
+
+def format_clock(at: float | None) -> str:
+    """Return a time (Unix seconds) as HH:MM in the local zone, "" if it is unknown."""
+    try:
+        return "" if at is None else strftime("%H:%M", localtime(at))
+    except (OverflowError, OSError, ValueError):
+        return ""
+
+
+class Happened:
+    """The edits and shell commands of a session and its sub-agents since a time, newest first. Raises OSError.
+
+    Within one transcript the order of its lines counts. Between transcripts, a command counts from its beginning, and
+    an edit from its end: a command that ran meanwhile may not have seen the edit.
+
+    since: in Unix seconds; None for any time.
+    unread: why older ones are unknown, "" if all were read.
+    is_running: whether one was left out because it still runs in the background.
+    """
+
+    def __init__(self, event: "HookEvent", checks: "Sequence[Rule]", since: float | None) -> None:
+        self.checks = checks
+        self.since = since
+        self.folders = ProjectFolders(event)
+        self.running = running_tasks(event)
+        self.bytes_left = MAX_TRANSCRIPT_BYTES
+        self.unread = ""
+        self.is_running = False
+        self.path = event.transcript_path()
+        oldest = -FOREVER if since is None else since - CLOCK_TOLERANCE_S
+        found = [one for one in sub_agents(self.path, event.session_id) if one[0] >= oldest]
+        found.sort(reverse=True)
+        self.sub_agents = found
+
+    def __iter__(self) -> "Iterator[Edit | str]":
+        # The time of the newest happening that was not yielded, or one that is not older; then the happening, False if
+        # it is yet to be read. The newest comes first, and a transcript is opened when it may have the newest.
+        heads: list[tuple[float, Edit | str | bool | None, Iterator[Timed]]] = [
+            (FOREVER, False, self.read(self.path, self.read_open)),
+            (FOREVER, False, self.read(self.path, self.read_typed)),
+            *(
+                (changed + CLOCK_TOLERANCE_S, False, self.read(path, self.read_open))
+                for changed, path in self.sub_agents[:MAX_SUB_AGENTS]
+            ),
+        ]
+        if len(self.sub_agents) > MAX_SUB_AGENTS:
+            heads.append((self.sub_agents[MAX_SUB_AGENTS][0], None, iter(())))
+        while heads:
+            at = max(range(len(heads)), key=lambda index: heads[index][0])
+            when, happening, source = heads[at]
+            if isinstance(happening, bool):
+                following = next(source, None)
+                if following is None:
+                    del heads[at]
+                else:
+                    heads[at] = (*following, source)
+            elif happening is None:
+                self.unread = self.unread or f"over {MAX_SUB_AGENTS} sub-agents"
+                return
+            else:
+                yield happening
+                heads[at] = when, False, source
+
+    def read(self, path: str, read_open: "Callable[[int], Iterator[Timed]]") -> "Iterator[Timed]":
+        """Yield what happened in one transcript, newest first.  read_open: reads it from its descriptor."""
+        try:
+            fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+        except FileNotFoundError:
+            if path == self.path:
+                raise
+            return  # a sub-agent's, removed meanwhile
+        try:
+            yield from read_open(fd)
+        finally:
+            posix.close(fd)
+
+    def read_open(self, fd: int) -> "Iterator[Timed]":
+        """Yield the edits and commands of an agent in an open transcript, newest first."""
+        size = posix.fstat(fd).st_size
+        start, is_cut = find_start(fd, size, max(0, size - self.bytes_left), self.since)
+        self.bytes_left -= size - start
+        walk = OpenWalk(fd, self.folders, self.checks, start, self.running)
+        for happening in walk:
+            at = time_at(fd, walk.offset)
+            if isinstance(happening, Edit):
+                if at is not None and self.sub_agents:
+                    at = self.ending(walk) or at
+                if self.is_old(at):
+                    continue
+                happening.clock = format_clock(at)
+                yield -FOREVER if at is None else at, happening
+            elif not self.is_old(at) or not self.is_old(self.ending(walk) or at):
+                yield FOREVER if at is None else at, happening
+        self.is_running = self.is_running or walk.is_running
+        if is_cut or walk.is_cut:
+            self.unread = f"more than {MAX_EDITS:,} edits" if walk.is_cut else f"over {MAX_TRANSCRIPT_BYTES >> 20} MiB"
+            at = time_at(fd, walk.offset if walk.is_cut else start)
+            yield -FOREVER if at is None else at, None
+
+    def read_typed(self, fd: int) -> "Iterator[Timed]":
+        """Yield the commands that a person typed with `!` in an open transcript, newest first."""
+        size = posix.fstat(fd).st_size
+        start, _ = find_start(fd, size, max(0, size - MAX_TRANSCRIPT_BYTES), self.since)
+        programs = Programs(self.checks)
+        for offset, command in typed_commands(fd, start, None):
+            at = time_at(fd, offset)
+            if programs.relevant(command) and not self.is_old(at):
+                yield FOREVER if at is None else at, command
+
+    def is_old(self, at: float | None) -> bool:
+        """Return whether a time is before the loop's beginning."""
+        return at is not None and self.since is not None and at < self.since
+
+    @staticmethod
+    def ending(walk: Walk) -> float | None:
+        """Return when the newest use of a walk had its result, None if that is unknown."""
+        return time_of_result(walk.fd, walk.offset, walk.use_id) if walk.use_id else None
+
+
+class OpenWalk(Walk):
+    """A walk that leaves out commands that still run in the background.
+
+    running: the ids of these.
+    is_running: whether one was left out.
+    """
+
+    def __init__(
+        self, fd: int, folders: ProjectFolders, rules: "Sequence[Rule]", start: int, running: "Sequence[bytes]"
+    ) -> None:
+        super().__init__(fd, folders, rules, start)
+        self.running = running
+        self.is_running = False
+
+    def typed_since(self, offset: int) -> "Iterator[str]":  # noqa: ARG002 - `Happened` reads these by their times
+        """Yield nothing."""
+        return iter(())
+
+    def may_have_succeeded(self, offset: int, use_id: str) -> bool:
+        """Return whether a command without an error in its result has ended, and may have succeeded."""
+        if self.running:
+            mark = use_id.encode("utf-8", "surrogatepass")
+            for _, line in reverse_lines(self.fd, offset, None, MAX_RECORD_BYTES, mark):
+                if any(task in line for task in self.running):
+                    self.is_running = True
+                    return False
+        return super().may_have_succeeded(offset, use_id)
+
+
+def running_tasks(event: "HookEvent") -> list[bytes]:
+    """Return the ids of the payload's tasks that still run, as JSON texts."""
+    tasks = event.payload.get("background_tasks")
+    found = []
+    for task in tasks if isinstance(tasks, list) else ():
+        if isinstance(task, dict) and task.get("status") in (None, "running", "pending") and get_text(task, "id"):
+            found.append(b'"%s"' % get_text(task, "id").encode("utf-8", "surrogatepass"))
+    return found
+
+
+# ---- times of records ----------------------------------------------------------
+
+
+def find_start(fd: int, size: int, lowest: int, since: float | None) -> tuple[int, bool]:
+    """Return where to stop reading an open transcript backwards, and whether newer records than `since` are before it.
+
+    Looks at the times of a few records: what is read grows with what is new. After a compaction, which may have written
+    old records again, `lowest` is returned.
+    """
+    at, stride = size, FIRST_STRIDE
+    while since is not None and at > lowest:
+        at = max(lowest, size - stride)
+        stride *= 4
+        found = first_time(fd, at, size)
+        if found is not None and found < since:
+            if next(reverse_lines(fd, at, size, MAX_RECORD_BYTES, COMPACTION), None) is None:
+                return at, False
+            break
+    return lowest, lowest > 0
+
+
+def first_time(fd: int, start: int, end: int) -> float | None:
+    """Return the time of the first record with one in a part of an open transcript, None if there is none nearby."""
+    for _, line in forward_lines(fd, start, min(end, start + MAX_TIMELESS_BYTES), MAX_RECORD_BYTES):
+        if (at := time_in(line)) is not None:
+            return at
+    return None
+
+
+def time_at(fd: int, offset: int) -> float | None:
+    """Return the time of the record at an offset of an open transcript, None if it has none."""
+    return next((time_in(line) for _, line in forward_lines(fd, offset, offset + 1, MAX_RECORD_BYTES)), None)
+
+
+def time_of_result(fd: int, offset: int, use_id: str) -> float | None:
+    """Return when the result of a use was written, None if that is unknown.  offset: of the line of the use."""
+    mark = b'"tool_use_id":"%s"' % use_id.encode("utf-8", "surrogatepass")
+    return next((time_in(line) for _, line in reverse_lines(fd, offset, None, MAX_RECORD_BYTES, mark)), None)
+
+
+def time_in(line: bytes) -> float | None:
+    """Return the time of a record, in Unix seconds, None if it has none."""
+    try:
+        record = parse_json(line)
+    except ValueError:
+        return None
+    return unix_time(get_text(record, "timestamp")) if isinstance(record, dict) else None
+
+
+# ---- sub-agents ------------------------------------------------------------------
+
+
+def sub_agents(transcript: str, session_id: str) -> "Iterator[tuple[float, str]]":
+    """Yield the changing times and the paths of the transcripts of a session's sub-agents. Raises OSError.
+
+    Claude Code (2.1.2 and later) keeps them in a folder beside the session's transcript. Older versions keep those of
+    all sessions beside it; each names its session.
+    """
+    own = transcript.removesuffix(TRANSCRIPT)
+    yield from listed_transcripts(f"{own}/subagents", MAX_DEPTH)
+    folder, _, name = own.rpartition("/")
+    for changed, path in listed_transcripts(folder, 0):
+        if session_of(path) in (name, session_id):
+            yield changed, path
+
+
+def listed_transcripts(folder: str, depth: int) -> "Iterator[tuple[float, str]]":
+    """Yield the changing times and the paths of the sub-agents' transcripts in a folder, and in those in it.
+
+    depth: of the folders in it.
+    """
+    try:
+        entries = posix.scandir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    with entries:
+        for entry in entries:
+            if entry.name.startswith(SUB_AGENT_NAME) and entry.name.endswith(TRANSCRIPT):
+                if entry.is_file(follow_symlinks=False):
+                    yield entry.stat(follow_symlinks=False).st_mtime, entry.path
+            elif depth and entry.is_dir(follow_symlinks=False):
+                yield from listed_transcripts(entry.path, depth - 1)
+
+
+def session_of(path: str) -> str:
+    """Return the session's id in the first record of a transcript, "" if it names none."""
+    try:
+        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    except OSError:
+        return ""
+    try:
+        for _, line in forward_lines(fd, 0, 1, MAX_RECORD_BYTES):
+            record = parse_json(line)
+            return get_text(record, "sessionId") if isinstance(record, dict) else ""
+    except (OSError, ValueError):
+        pass
+    finally:
+        posix.close(fd)
+    return ""

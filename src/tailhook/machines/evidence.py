@@ -1,0 +1,111 @@
+"""Does the end of a loop count? Each of its checks must have succeeded.  (docs/machines/idle.md, "Checks")
+
+Pure, like the machines that use it. They import it only for a loop with checks.
+"""
+
+from tailhook._core import parse_json
+from tailhook.machines.gate import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, Unchecked, unchecked
+from tailhook.machines.shell_words import Budget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+PROVEN = ("COMPLETE", "NO_MORE_ISSUES")  # the reasons of ends that claim success; the others need no evidence
+EVERY_FILE = "**"  # the pattern without --check-files
+
+
+class Beginning(Edit):
+    """The beginning of a loop, as the oldest edit: a check that never ran since is missing."""
+
+    def __init__(self, clock: str) -> None:
+        super().__init__("", "")
+        self.clock = clock
+
+    def describe(self) -> str:
+        """Return what happened, for a reason."""
+        return f"the loop began{self.clock and f' at {self.clock}'}"
+
+
+class Evidence:
+    """What is known about the checks of a loop that would end.
+
+    missing: for the agent: which commands are missing, and since when; "" if the end counts.
+    unknown: for the person: what could not be read, although the end counts; "" if all was read.
+    """
+
+    __slots__ = ("missing", "unknown")
+
+    def __init__(self, missing: str = "", unknown: str = "") -> None:
+        self.missing = missing
+        self.unknown = unknown
+
+
+def find_evidence(
+    checks: "Sequence[Rule]",
+    happened: "Iterable[Edit | str]",
+    unread: "Callable[[], str]",
+    beginning: Edit,
+    signal: str = "signal",
+) -> Evidence:
+    """Return whether each check has succeeded since the loop began, and since the newest edit.
+
+    happened: the edits and the shell commands since then that did not fail, newest first.
+    unread: returns what is missing in `happened`, "" if it is complete; called when all of it was read.
+    beginning: of the loop.
+    signal: what the agent has written to end the loop, in a word.
+    """
+    missing, undecided = unchecked(checks, happened)
+    unknown = unread() if undecided else ""
+    if not unknown:
+        missing += [Unchecked(rule, beginning, line, why) for rule, line, why in undecided]
+    if not missing:
+        return Evidence(unknown=unknown)
+    lines = [one.describe() for one in missing[:MAX_NAMED]]
+    if len(missing) > MAX_NAMED:
+        lines.append(f"- and {len(missing) - MAX_NAMED} more, which a later stop names")
+    head = (
+        f"Your {signal} did not count: each check of this loop must succeed after the last edit. Run what is missing,"
+        f" fix the problems that it reports, and write the {signal} again only then:"
+    )
+    return Evidence("\n".join((head, *lines)))
+
+
+def parse_checks(frame: "Mapping[str, object]") -> list[Rule]:
+    """Return the checks of a loop. One that cannot be read is left out.
+
+    frame: of idle, with lists, or the front matter of ralph, with the same lists in JSON.
+    """
+    files = [text for text in listed_texts(frame.get("check_files")) if text] or [EVERY_FILE]
+    checks, budget = [], Budget(MAX_PATTERNS_COST)
+    for text in listed_texts(frame.get("checks"))[:MAX_RULES]:
+        try:
+            checks.append(Rule(files, text, budget))
+        except ValueError:
+            continue
+    return checks
+
+
+def listed_texts(value: object) -> list[str]:
+    """Return the texts in a list, or in the JSON text of one; [] for another value."""
+    if isinstance(value, str):
+        try:
+            value = parse_json(value)
+        except ValueError:
+            return []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def describe_checks(frame: "Mapping[str, object]", signals: str) -> list[str]:
+    """Return the lines of a briefing about the checks, [] without any.
+
+    signals: those that need them, in words.
+    """
+    checks = parse_checks(frame)
+    if not checks:
+        return []
+    files = " or ".join(f"`{text}`" for text in listed_texts(frame.get("check_files")))
+    edited = f"a file that matches {files}" if files else "any file"
+    each = "this command has" if len(checks) == 1 else "each of these commands has"
+    head = f"{signals} counts only if {each} succeeded in this loop, and after the last edit of {edited}:"
+    return [head, *(f"  {check.command}" for check in checks)]
