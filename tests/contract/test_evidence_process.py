@@ -40,7 +40,7 @@ def end(project, machine, agent):
 
     def claim(word=None, *flags, **fields):
         said = f"All done.\n\n{word or DONE[machine]}"
-        agent.say(said, time.time())
+        agent.write_words(said, time.time())
         stop = project.stop(said, *flags, **{"stop_hook_active": True, **fields})
         return stop.answer["reason"] if "reason" in stop.stdout else ""
 

@@ -54,7 +54,7 @@ class Agent:
         with self.path.open("a") as out:
             out.writelines(f"{json.dumps(one, separators=(',', ':'))}\n" for one in records)
 
-    def say(self, words: str, at: float) -> None:
+    def write_words(self, words: str, at: float) -> None:
         """Write a message."""
         self.write(self.record("assistant", [{"type": "text", "text": words}], at))
 
@@ -78,8 +78,7 @@ class Agent:
     def begin(self, command: str, at: float, task: str) -> str:
         """Run a shell command in the background."""
         text = f"Command running in background with ID: {task}. Output is being written to: /tmp/{task}.output"
-        use_id = self.use("Bash", at, text=text, command=command, description="run it", run_in_background=True)
-        return use_id
+        return self.use("Bash", at, text=text, command=command, description="run it", run_in_background=True)
 
     def notice(self, use_id: str, at: float, task: str, code: int) -> None:
         """Write the notification about the end of a command in the background."""
@@ -102,7 +101,7 @@ class Agent:
         return Agent(place / f"agent-{agent_id}.jsonl", self.folder, self.session, agent_id)
 
     def compact(self, at: float, again: int = 0) -> None:
-        """Compact the session.  again: the number of old records that are written a second time, as Claude Code does."""
+        """Compact the session.  again: the number of old records that are written a second time."""
         lines = self.path.read_text().splitlines()[:again]
         with self.path.open("a") as out:
             out.writelines(f"{line}\n" for line in lines)

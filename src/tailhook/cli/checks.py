@@ -7,7 +7,7 @@ from tailhook.machines.evidence import EVERY_FILE
 from tailhook.machines.gate import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
 from tailhook.machines.shell_words import Budget
 
-MAX_SHOWN_CHARS = 80  # of an argument in a message
+MAX_ARGUMENT_CHARS = 80  # of an argument in a message
 
 
 def add_checks(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
         raise UsageError("--check-files needs a check:  --check 'pytest -q' --check-files '*.py'")
     for pattern in files:
         if fault := pattern_fault(pattern):
-            raise UsageError(f"--check-files {shown(pattern)} cannot match: {fault}")
+            raise UsageError(f"--check-files {quote_argument(pattern)} cannot match: {fault}")
     if len(checks) > MAX_RULES:
         raise UsageError(f"a loop has at most {MAX_RULES} checks, and {len(checks)} are given")
     budget = Budget(MAX_PATTERNS_COST)
@@ -44,10 +44,10 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
         try:
             Rule(files or [EVERY_FILE], check, budget)
         except ValueError as error:
-            raise UsageError(f"--check {shown(check)}: {error}") from None
+            raise UsageError(f"--check {quote_argument(check)}: {error}") from None
     return {name: texts for name, texts in (("checks", checks), ("check_files", files)) if texts}
 
 
-def shown(text: str) -> str:
+def quote_argument(text: str) -> str:
     """Return an argument for a message, in quotes."""
-    return repr(text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…")
+    return repr(text if len(text) <= MAX_ARGUMENT_CHARS else f"{text[:MAX_ARGUMENT_CHARS]}…")

@@ -17,7 +17,7 @@ from tailhook.hook.payload import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
     from typing import Any
 
     from tailhook.hook.config import Config
@@ -176,21 +176,6 @@ class HookEvent:
         from tailhook.hook.turns import turn_of
 
         return turn_of(self)
-
-    def refusal(self, frame: "Mapping[str, object]", reason: str, signal: str) -> tuple[str, str]:
-        """Return why an end of a loop does not count, "" if it does; and a doubt for the person, "" for none.
-
-        The arguments are those of `tailhook.hook.evidence.refuse_end`.
-        """
-        if not frame.get("checks") and "gate" not in self.asked:
-            return "", ""
-        preload(
-            *("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate"),
-            *("machines.evidence", "hook.evidence"),
-        )
-        from tailhook.hook.evidence import refuse_end
-
-        return refuse_end(self, frame, reason, signal)
 
     def can_read_tools(self) -> bool:
         """Return whether the host's transcripts show which tools ran and which failed."""

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from tailhook.machines.gate import Rule
 
     # When something happened (Unix seconds), and what: None stands for all that was not read.
-    Timed = tuple[float, Edit | str | None]
+    TimedHappening = tuple[float, Edit | str | None]
 
 SUB_AGENT_NAME = "agent-"  # the beginning of the name of a sub-agent's transcript (Claude Code 2.1.329)
 TRANSCRIPT = ".jsonl"
-MAX_DEPTH = 4  # of folders in a session's folder of sub-agents; workflows have folders of their own
+MAX_FOLDER_DEPTH = 4  # of folders in a session's folder of sub-agents; workflows have folders of their own
 MAX_SUB_AGENTS = 500  # transcripts to read
 FIRST_STRIDE = 1 << 16  # bytes before the end at which a time is looked for first; then four times as many
 MAX_TIMELESS_BYTES = 1 << 16  # of records without a time, before a place counts as one without a time
@@ -43,7 +43,7 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     """
     found = evidence.Evidence()
     if frame.get("checks") and reason in evidence.PROVEN:
-        found = find_evidence(event, frame, signal)
+        found = read_evidence(event, frame, signal)
     if found.missing:
         return found.missing, ""
     if "gate" in event.asked:
@@ -56,7 +56,7 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     return "", found.unknown and f" (its checks are unknown: {found.unknown})"
 
 
-def find_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str) -> evidence.Evidence:
+def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str) -> evidence.Evidence:
     """Return what the transcripts of a session and its sub-agents show about the checks of its loop.
 
     Reads back to the loop's beginning, at most 64 MiB.
@@ -73,7 +73,7 @@ def find_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     happened = Happened(event, checks, since)
     try:
         found = evidence.find_evidence(
-            checks, happened, lambda: happened.unread, evidence.Beginning(format_clock(since)), signal
+            checks, happened, lambda: happened.unread, evidence.Beginning(clock_time(since)), signal
         )
     except (OSError, ValueError) as error:
         return evidence.Evidence(unknown=f"a transcript cannot be read: {error}")
@@ -82,7 +82,7 @@ def find_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     return found
 
 
-def format_clock(at: float | None) -> str:
+def clock_time(at: float | None) -> str:
     """Return a time (Unix seconds) as HH:MM in the local zone, "" if it is unknown."""
     try:
         return "" if at is None else strftime("%H:%M", localtime(at))
@@ -116,9 +116,9 @@ class Happened:
         self.sub_agents = found
 
     def __iter__(self) -> "Iterator[Edit | str]":
-        # The time of the newest happening that was not yielded, or one that is not older; then the happening, False if
-        # it is yet to be read. The newest comes first, and a transcript is opened when it may have the newest.
-        heads: list[tuple[float, Edit | str | bool | None, Iterator[Timed]]] = [
+        # For each transcript: a time that its next happening is not newer than; that one, or False if it was not read
+        # yet; and the reader. The newest is yielded first. A transcript is opened when it may have the newest.
+        heads: list[tuple[float, Edit | str | bool | None, Iterator[TimedHappening]]] = [
             (FOREVER, False, self.read(self.path, self.read_open)),
             (FOREVER, False, self.read(self.path, self.read_typed)),
             *(
@@ -144,7 +144,7 @@ class Happened:
                 yield happening
                 heads[at] = when, False, source
 
-    def read(self, path: str, read_open: "Callable[[int], Iterator[Timed]]") -> "Iterator[Timed]":
+    def read(self, path: str, read_open: "Callable[[int], Iterator[TimedHappening]]") -> "Iterator[TimedHappening]":
         """Yield what happened in one transcript, newest first.  read_open: reads it from its descriptor."""
         try:
             fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
@@ -157,7 +157,7 @@ class Happened:
         finally:
             posix.close(fd)
 
-    def read_open(self, fd: int) -> "Iterator[Timed]":
+    def read_open(self, fd: int) -> "Iterator[TimedHappening]":
         """Yield the edits and commands of an agent in an open transcript, newest first."""
         size = posix.fstat(fd).st_size
         start, is_cut = find_start(fd, size, max(0, size - self.bytes_left), self.since)
@@ -170,7 +170,7 @@ class Happened:
                     at = self.ending(walk) or at
                 if self.is_old(at):
                     continue
-                happening.clock = format_clock(at)
+                happening.clock = clock_time(at)
                 yield -FOREVER if at is None else at, happening
             elif not self.is_old(at) or not self.is_old(self.ending(walk) or at):
                 yield FOREVER if at is None else at, happening
@@ -180,7 +180,7 @@ class Happened:
             at = time_at(fd, walk.offset if walk.is_cut else start)
             yield -FOREVER if at is None else at, None
 
-    def read_typed(self, fd: int) -> "Iterator[Timed]":
+    def read_typed(self, fd: int) -> "Iterator[TimedHappening]":
         """Yield the commands that a person typed with `!` in an open transcript, newest first."""
         size = posix.fstat(fd).st_size
         start, _ = find_start(fd, size, max(0, size - MAX_TRANSCRIPT_BYTES), self.since)
@@ -201,7 +201,7 @@ class Happened:
 
 
 class OpenWalk(Walk):
-    """A walk that leaves out commands that still run in the background.
+    """A walk without the commands in the background that still run.
 
     running: the ids of these.
     is_running: whether one was left out.
@@ -298,7 +298,7 @@ def sub_agents(transcript: str, session_id: str) -> "Iterator[tuple[float, str]]
     all sessions beside it; each names its session.
     """
     own = transcript.removesuffix(TRANSCRIPT)
-    yield from listed_transcripts(f"{own}/subagents", MAX_DEPTH)
+    yield from listed_transcripts(f"{own}/subagents", MAX_FOLDER_DEPTH)
     folder, _, name = own.rpartition("/")
     for changed, path in listed_transcripts(folder, 0):
         if session_of(path) in (name, session_id):

@@ -43,7 +43,7 @@ def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     """
     if event.gate_verdict is not None:
         return event.gate_verdict
-    return judge(event, event.payload.get("stop_hook_active") is True)
+    return decide_once(event, event.payload.get("stop_hook_active") is True)
 
 
 def ask_in_loop(event: "HookEvent") -> "Verdict[list[str]] | None":
@@ -52,11 +52,11 @@ def ask_in_loop(event: "HookEvent") -> "Verdict[list[str]] | None":
     Returns None if there are no rules.
     """
     if event.gate_verdict is None:
-        event.gate_verdict = judge(event, is_blocked=False)
+        event.gate_verdict = decide_once(event, is_blocked=False)
     return event.gate_verdict
 
 
-def judge(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | None":
+def decide_once(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | None":
     """Decide, and save the blocked edits; return None if there are no rules.
 
     is_blocked: whether this turn was blocked before.

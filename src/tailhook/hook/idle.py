@@ -1,8 +1,8 @@
 """The idle machine's hook: finds the loop, asks the machine to decide, and saves the new state."""
 
-from tailhook._core import signals
+from tailhook._core import preload, signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import MACHINES, decide_and_save, once_in_session
+from tailhook.hook.machines import EVIDENCE_MODULES, MACHINES, decide_and_save, once_in_session
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
@@ -89,6 +89,15 @@ def facts_of(
 
     words: returns the signals in the final text.
     """
+
+    def refusal(top: "dict[str, Any]", reason: str, signal: str) -> tuple[str, str]:
+        if not top.get("checks") and "gate" not in event.asked:
+            return "", ""
+        preload(*EVIDENCE_MODULES)
+        from tailhook.hook.evidence import refuse_end
+
+        return refuse_end(event, top, reason, signal)
+
     return idle.Facts(
         session_id=event.session_id,
         paused=is_paused(event.payload),
@@ -99,7 +108,7 @@ def facts_of(
         goal=lambda: loop.goal,
         work=event.work,
         turn=event.turn,
-        refusal=event.refusal,
+        refusal=refusal,
     )
 
 

@@ -1,16 +1,16 @@
 """The ralph machine's hook: finds the state file, asks the machine to decide, and rewrites or removes the file."""
 
-from tailhook._core import get_text, iso_time, promises
+from tailhook._core import get_text, iso_time, preload, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import decide_and_save, once_in_session
+from tailhook.hook.machines import EVIDENCE_MODULES, decide_and_save, once_in_session
 from tailhook.hook.payload import is_paused
 from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tailhook.hook.event import HookEvent
     from tailhook.machines import Verdict
@@ -85,6 +85,14 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         since = None if loop.changed > event.now else loop.changed - CLOCK_TOLERANCE_S
         return promises(event.final_text(since), own_line)
 
+    def refusal(values: "Mapping[str, str | None]", reason: str, signal: str) -> tuple[str, str]:
+        if not values.get("checks") and "gate" not in event.asked:
+            return "", ""
+        preload(*EVIDENCE_MODULES)
+        from tailhook.hook.evidence import refuse_end
+
+        return refuse_end(event, values, reason, signal)
+
     facts = ralph.Facts(
         session_id=event.session_id,
         paused=is_paused(event.payload),
@@ -94,7 +102,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         line=loop.line_of,
         work=event.work,
         turn=event.turn,
-        refusal=event.refusal,
+        refusal=refusal,
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 

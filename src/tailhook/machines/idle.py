@@ -27,7 +27,7 @@ PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a pa
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
-MAX_REASON_CHARS = 9900  # if the signal of an end did not count
+MAX_REFUSAL_CHARS = 9900  # if the signal of an end did not count
 MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
@@ -211,7 +211,7 @@ def iterate(
         reason += f"\n\n{work.advice()}"
     why = f"iteration {count}/{limit}"
     if refusal:
-        reason = f"{reason}\n\n{refusal}"[:MAX_REASON_CHARS]
+        reason = f"{reason}\n\n{refusal}"[:MAX_REFUSAL_CHARS]
         why += "; the signal did not count"
     return Verdict("block", why, moved, reason)
 
