@@ -42,7 +42,7 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     signal: what the agent has written, in a word.
     """
     found = evidence.Evidence()
-    if frame.get("checks") and reason in evidence.PROVEN:
+    if evidence.needs_evidence(frame, reason):
         found = read_evidence(event, frame, signal)
     if found.missing:
         return found.missing, ""

@@ -41,6 +41,14 @@ class Evidence:
         self.unknown = unknown
 
 
+def needs_evidence(frame: "Mapping[str, object]", reason: str) -> bool:
+    """Return whether an end of a loop counts only if its checks have succeeded.
+
+    frame: see `parse_checks`.  reason: to save for the end.
+    """
+    return bool(frame.get("checks")) and reason in PROVEN
+
+
 def find_evidence(
     checks: "Sequence[Rule]",
     happened: "Iterable[Edit | str]",

@@ -1,0 +1,234 @@
+"""The evidence for the end of a loop: each sentence of its page, without a transcript."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.host import frame, looping
+
+from tailhook.machines import evidence, idle, ralph
+from tailhook.machines.evidence import Beginning, find_evidence, needs_evidence, parse_checks
+from tailhook.machines.gate import MAX_NAMED, MAX_RULES, Edit
+from tailhook.stores.frontmatter import FrontMatter, quote_list
+
+BEGAN = "2026-01-02T03:04:05Z"
+CHECKED = frame(began=BEGAN, checks=["pytest"], session_id="mine")
+
+
+def edit(path="src/app.py", clock="14:32"):
+    made = Edit(path, "e1")
+    made.clock = clock
+    return made
+
+
+def found(*happened, unread="", checks=("pytest",), files=None):
+    """Return the evidence about what happened, newest first."""
+    rules = parse_checks({"checks": [*checks], **({"check_files": files} if files else {})})
+    return find_evidence(rules, happened, lambda: unread, Beginning("14:02"))
+
+
+# ---- what counts as evidence ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("happened", "since"),
+    [
+        (["pytest -q", edit()], ""),
+        ([edit(), "pytest"], "src/app.py was edited at 14:32"),
+        (["pytest"], ""),
+        ([], "the loop began at 14:02"),
+        (["npm test", edit()], "src/app.py was edited at 14:32"),
+        (["echo pytest"], "the loop began at 14:02"),
+    ],
+)
+def test_a_check_must_succeed_after_the_loop_began_and_after_the_newest_edit(happened, since):
+    missing = found(*happened).missing
+    assert (f"- `pytest`: it has not run successfully since {since}." in missing) is bool(since)
+    assert bool(missing) is bool(since)
+
+
+def test_every_check_is_needed_and_the_missing_ones_are_named():
+    missing = found("ruff check", edit(), checks=("pytest", "ruff check", "mypy")).missing
+    assert re.findall(r"- `([a-z ]+)`", missing) == ["pytest", "mypy"]
+
+
+def test_a_run_that_hides_its_exit_code_is_quoted_with_what_to_run_instead():
+    for happened in (["pytest | tail", edit()], ["pytest | tail"]):
+        missing = found(*happened).missing
+        assert "`pytest | tail` does not count: its exit code is that of `tail`, behind a pipe." in missing
+        assert "Run `pytest` in a tool call of its own" in missing
+
+
+@pytest.mark.parametrize(
+    ("path", "files", "counts"),
+    [
+        ("notes.md", ["*.py"], True),
+        ("app.py", ["*.py"], False),
+        ("/elsewhere/app.py", ["*.py"], False),
+        ("/elsewhere/notes.md", None, False),
+        ("a/b/c", None, False),
+        ("web/a.js", ["*.py", "web/**"], False),
+    ],
+)
+def test_only_edits_of_the_named_files_count_and_without_names_those_of_any_file(path, files, counts):
+    assert (found(edit(path), "pytest", files=files).missing == "") is counts
+
+
+def test_without_any_time_the_reason_names_the_edit_alone():
+    assert "since src/app.py was edited." in found(edit(clock="")).missing
+
+
+def test_what_was_not_read_counts_and_the_person_learns_of_it():
+    unread = found(unread="over 64 MiB")
+    assert (unread.missing, unread.unknown) == ("", "over 64 MiB")
+    assert found("pytest", unread="over 64 MiB").unknown == ""
+    assert found(edit(), unread="over 64 MiB").missing
+
+
+def test_many_missing_checks_are_counted_and_a_few_named():
+    missing = found(checks=[f"pytest t{number}" for number in range(9)]).missing
+    assert missing.count("\n- `") == MAX_NAMED
+    assert missing.endswith("- and 4 more, which a later stop names")
+
+
+# ---- which ends need it --------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reason", "needed"),
+    [("COMPLETE", True), ("NO_MORE_ISSUES", True), ("MAX_ITERATIONS", False), ("MAX_ISSUES", False), ("STUCK", False)],
+)
+def test_only_an_end_that_claims_success_needs_it(reason, needed):
+    assert reason in {one for words in idle.SIGNALS.values() for one in words.values()}
+    assert needs_evidence(CHECKED, reason) is needed
+    assert not needs_evidence(frame(began=BEGAN), reason)
+
+
+def test_done_claims_success():
+    assert idle.SIGNALS["issue"]["<issue-complete>DONE</issue-complete>"] in evidence.PROVEN
+
+
+# ---- the machines --------------------------------------------------------------
+
+
+def stop(top, refusal=("", ""), said="<loop-done>COMPLETE</loop-done>"):
+    """Return idle's verdict on a signal, and the arguments with which it asked about the end."""
+    asked = []
+
+    def refuse(frame, reason, signal):
+        asked.append((frame, reason, signal))
+        return refusal
+
+    facts = idle.Facts("mine", signals=lambda: [said], refusal=refuse)
+    state = looping(top)
+    return idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60), asked
+
+
+def test_a_refused_end_is_an_ordinary_iteration_with_the_reason_of_the_refusal():
+    verdict, asked = stop(CHECKED, ("It did not count.", ""))
+    assert verdict.outcome == "block"
+    assert verdict.reason.startswith("[ITERATION 2/10] ")
+    assert verdict.reason.endswith("\n\nIt did not count.")
+    assert verdict.change["stack"][-1]["iter"] == 2
+    assert asked == [(CHECKED, "COMPLETE", "signal")]
+    assert verdict.why.endswith("the signal did not count")
+
+
+def test_an_end_that_counts_ends_the_loop_and_a_doubt_is_for_the_person():
+    verdict, _ = stop(CHECKED, ("", " (its checks are unknown: it is not there)"))
+    assert (verdict.outcome, verdict.ended) == ("allow", True)
+    assert verdict.change["reason"] == "COMPLETE"
+    assert verdict.why == "ended: COMPLETE (its checks are unknown: it is not there)"
+
+
+def test_at_the_limit_a_refused_end_is_an_end_by_the_limit():
+    verdict, _ = stop({**CHECKED, "iter": 10}, ("It did not count.", ""))
+    assert (verdict.outcome, verdict.change["reason"]) == ("allow", "MAX_ITERATIONS")
+
+
+def test_the_checks_of_the_inner_loop_count_for_its_end_alone():
+    state = looping(CHECKED, {**CHECKED, "id": "g", "checks": ["mypy"]})
+    asked = []
+    facts = idle.Facts(
+        "mine",
+        signals=lambda: ["<loop-done>COMPLETE</loop-done>"],
+        refusal=lambda top, *_: asked.append(top["checks"]) or ("", ""),
+    )
+    verdict = idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60)
+    assert [one["id"] for one in verdict.change["stack"]] == ["f"]
+    assert asked == [["mypy"]]
+
+
+def test_a_state_of_another_tool_is_ended_by_its_signal_alone():
+    verdict, asked = stop({key: value for key, value in CHECKED.items() if key != "began"}, ("It did not count.", ""))
+    assert verdict.change["reason"] == "COMPLETE"
+    assert asked == []
+
+
+def test_a_long_refusal_beside_a_long_goal_stays_within_what_hosts_show():
+    facts = idle.Facts(
+        "mine",
+        signals=lambda: ["<loop-done>COMPLETE</loop-done>"],
+        goal=lambda: "x" * 20_000,
+        refusal=lambda *_: ("y" * 20_000, ""),
+    )
+    state = looping(CHECKED)
+    verdict = idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60)
+    assert "<loop-done>COMPLETE</loop-done>" in verdict.reason
+    assert len(verdict.reason) < 10_000
+
+
+def promise(refusal, **more):
+    """Return ralph's verdict on a kept promise."""
+    values = {"iteration": "1", "max_iterations": "5", "completion_promise": "GREEN", "began": BEGAN, **more}
+    facts = ralph.Facts("mine", promises=lambda own_line: ["GREEN"], refusal=lambda *_: refusal)
+    return ralph.decide({key: value for key, value in values.items() if value}, "Work.", facts)
+
+
+def test_a_refused_promise_is_an_ordinary_iteration_with_the_reason_of_the_refusal():
+    verdict = promise(("It did not count.", ""))
+    assert (verdict.outcome, verdict.change["iteration"]) == ("block", "2")
+    assert verdict.reason.startswith("Work.")
+    assert verdict.reason.endswith("\n\nIt did not count.")
+
+
+@pytest.mark.parametrize("more", [{"began": None}, {"iteration": "5"}])
+def test_a_promise_of_another_tools_loop_and_one_at_the_limit_end_it(more):
+    verdict = promise(("It did not count.", ""), **more)
+    assert (verdict.outcome, verdict.change) == ("allow", {})
+
+
+def test_a_kept_promise_with_a_doubt_has_the_reason_complete():
+    verdict = promise(("", " (its checks are unknown: it is not there)"))
+    assert verdict.why.endswith("it is not there)")
+    assert ralph.end_reason(verdict.why) == "COMPLETE"
+
+
+# ---- the fields ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "checks", [None, "pytest", 5, [], {}, [5, None], ["pytest | tail"], ["a;b"], [""], ["\0"], ["x" * 300], "[", "5"]
+)
+def test_fields_that_cannot_be_read_hold_no_check(checks):
+    assert parse_checks({"checks": checks}) == []
+
+
+def test_patterns_that_cannot_match_leave_no_check():
+    assert parse_checks({"checks": ["pytest"], "check_files": ["!x"]}) == []
+
+
+def test_a_frame_has_no_more_checks_than_gate_has_rules():
+    assert len(parse_checks({"checks": [f"t{number}" for number in range(MAX_RULES + 9)]})) == MAX_RULES
+
+
+TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=4)
+
+
+@given(TEXTS)
+def test_lists_of_any_texts_survive_in_front_matter(texts):
+    page = FrontMatter(f"---\nbegan: x\nchecks: {quote_list(texts)}\nlast: y\n---\nWork.")
+    assert (page["last"], page.body) == ("y", "Work.")
+    assert json.loads(page["checks"]) == evidence.listed_texts(page["checks"]) == texts
