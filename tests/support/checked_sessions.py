@@ -58,12 +58,19 @@ class Agent:
         """Write a message."""
         self.write(self.record("assistant", [{"type": "text", "text": words}], at))
 
-    def use(self, name: str, at: float, takes: float = 0.5, failed: bool = False, text: str = "ok", **given) -> str:
-        """Write a use of a tool, and its result after some seconds; return the use's id."""
+    def use(self, name: str, at: float, takes: float = 0.5, failed: bool = False, task: str = "", **given) -> str:
+        """Write a use of a tool, and its result after some seconds; return the use's id.
+
+        task: the id of the background task that the result names; "" for none.
+        """
         use_id = f"toolu_{next(numbers):024}"
         self.write(self.record("assistant", [{"type": "tool_use", "id": use_id, "name": name, "input": given}], at))
+        text = (
+            f"Command running in background with ID: {task}. Output is being written to: /tmp/{task}" if task else "ok"
+        )
         result = {"tool_use_id": use_id, "type": "tool_result", "content": text, "is_error": failed}
-        self.write(self.record("user", [result], at + takes, toolUseResult={"stdout": text}))
+        printed = {"stdout": text, **({"backgroundTaskId": task} if task else {})}
+        self.write(self.record("user", [result], at + takes, toolUseResult=printed))
         return use_id
 
     def edit(self, path: str, at: float, name: str = "Edit", **more) -> str:
@@ -76,9 +83,8 @@ class Agent:
         return self.use("Bash", at, command=command, description="run it", **more)
 
     def begin(self, command: str, at: float, task: str) -> str:
-        """Run a shell command in the background."""
-        text = f"Command running in background with ID: {task}. Output is being written to: /tmp/{task}.output"
-        return self.use("Bash", at, text=text, command=command, description="run it", run_in_background=True)
+        """Run a shell command in the background; return the use's id."""
+        return self.use("Bash", at, task=task, command=command, description="run it", run_in_background=True)
 
     def notice(self, use_id: str, at: float, task: str, code: int) -> None:
         """Write the notification about the end of a command in the background."""

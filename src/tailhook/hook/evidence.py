@@ -8,7 +8,16 @@ from time import localtime, strftime
 
 from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES
-from tailhook.hook.gate import COMPACTION, MAX_EDITS, Programs, ProjectFolders, Walk, ask_in_loop, typed_commands
+from tailhook.hook.gate import (
+    COMPACTION,
+    MAX_EDITS,
+    Programs,
+    ProjectFolders,
+    RepeatedRecords,
+    Walk,
+    ask_in_loop,
+    typed_commands,
+)
 from tailhook.hook.payload import MAX_RECORD_BYTES
 from tailhook.machines import evidence
 from tailhook.machines.gate import Edit
@@ -184,10 +193,10 @@ class Happened:
         """Yield the commands that a person typed with `!` in an open transcript, newest first."""
         size = posix.fstat(fd).st_size
         start, _ = find_start(fd, size, max(0, size - MAX_TRANSCRIPT_BYTES), self.since)
-        programs = Programs(self.checks)
+        programs, repeated = Programs(self.checks), RepeatedRecords(fd)
         for offset, command in typed_commands(fd, start, None):
             at = time_at(fd, offset)
-            if programs.relevant(command) and not self.is_old(at):
+            if programs.relevant(command) and not self.is_old(at) and offset not in repeated:
                 yield FOREVER if at is None else at, command
 
     def is_old(self, at: float | None) -> bool:
