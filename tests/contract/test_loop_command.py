@@ -421,7 +421,7 @@ def test_the_advice_without_a_hook_names_what_would_keep_an_installed_hook_from_
 
 
 @pytest.mark.parametrize(
-    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "claim"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
+    ("env", "owner"), [({"CODEX_SESSION_ID": "codex"}, "codex"), ({"GEMINI_CLI": "1"}, "claim"), ({}, "claim")]
 )
 def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env, owner):
     loop("start", "Go.", **env)

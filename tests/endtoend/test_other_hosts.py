@@ -123,6 +123,27 @@ def test_an_agent_that_starts_its_loop_learns_them_from_the_command(host):
     assert learnt(model, "Make the tests pass.", DONE) == [False, True, True]
 
 
+@pytest.mark.parametrize("kind", [Codex, Copilot], ids=lambda kind: kind.name)
+def test_a_loop_that_an_agent_starts_belongs_to_its_session_at_once(tmp_path, kind):
+    host = at(tmp_path, kind)
+    host.install()
+    with host.model(host.bash("tailhook loop start 'Make the tests pass.'"), "First.", DONE) as model:
+        host.run(model)
+    assert [one.prompted.count("Goal: Make the tests pass.") for one in model.requests] == [0, 1, 1]
+    assert "[ITERATION 2/10]" in model.requests[2].prompted
+
+
+@pytest.mark.parametrize("words", [("resume", "--last"), ("fork",)], ids=["resume", "fork"])
+def test_the_shells_of_codex_name_the_session_of_the_payloads(codex, words):
+    codex.install()
+    with codex.model("First.") as model:
+        codex.run(model)
+    codex.session = words if words[0] == "resume" else (*words, codex.sent()[0]["session_id"])
+    with codex.model(codex.bash("echo $CODEX_SESSION_ID."), "Second.") as model:
+        codex.run(model)
+    assert f"{codex.sent()[-1]['session_id']}." in model.requests[1].said
+
+
 def test_an_agent_that_adopts_a_loop_learns_them_at_its_first_block(host):
     host.install()
     host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")

@@ -60,8 +60,7 @@ TOKENS_ELSEWHERE = (
 SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("sessions", "archived_sessions")  # `codex archive` moves them
 FORMER_FOLDERS: "tuple[str, ...]" = ()
-SHELL_VARIABLE = "CODEX_SESSION_ID"
-SESSION_VARIABLE = ""  # it is unknown whether CODEX_SESSION_ID is the session_id of the hooks' payloads
+SHELL_VARIABLE = SESSION_VARIABLE = "CODEX_SESSION_ID"  # also of a sub-agent; CODEX_THREAD_ID is the sub-agent's own
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
