@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -64,13 +65,15 @@ class Model:
     """Answers the n-th request that offers tools with the n-th of its answers; then with a fixed sentence.
 
     answers: each a text, a list of content blocks, or a function of the Request that gives one of these. A request
-        without tools (a title, a summary) gets a few words and takes no answer.
+        without tools (a title, a summary, the judge of a goal) takes none of them.
+    asides: the answers to the requests without tools; then a few words.
     url: where it listens, on loopback.
     requests: those that were answered so, oldest first; `others` those without tools.
     """
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, asides: Iterable[str] = ()):
         self.answers = list(answers)
+        self.asides = iter(asides)
         self.requests: list[Request] = []
         self.others: list[Request] = []
         self.lock = threading.Lock()
@@ -103,7 +106,7 @@ class Model:
         with self.lock:
             if not body.get("tools"):
                 self.others.append(request)
-                return [{"type": "text", "text": "A few words."}]
+                return [{"type": "text", "text": next(self.asides, "A few words.")}]
             number = len(self.requests)
             self.requests.append(request)
         found = self.answers[number] if number < len(self.answers) else "There is nothing more to say."
