@@ -1,4 +1,4 @@
-"""Generated sessions that claim to be done, with the label that follows from the way in which each was built."""
+"""Generated sessions that claim to be done. Each has a label, from the way in which it was built."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,7 @@ from random import Random
 
 from support.checked_sessions import Agent
 
-# Each check: lines that succeed only if it does, and lines from whose exit code it cannot be known.
+# Each check, with lines that show its success by their exit code, and lines that do not.
 CHECKS = {
     "pytest -q": (
         ["pytest -q", "cd src && pytest -q -x", ".venv/bin/pytest -q", "set -o pipefail; pytest -q | tail -3",
