@@ -6,7 +6,7 @@ from random import Random
 
 from support.checked_sessions import Agent
 
-# Each check, with lines that show its success by their exit code, and lines that do not.
+# For each check: lines with proof of its success, then lines without.
 CHECKS = {
     "pytest -q": (
         ["pytest -q", "cd src && pytest -q -x", ".venv/bin/pytest -q", "set -o pipefail; pytest -q | tail -3",
