@@ -115,7 +115,7 @@ def test_a_goal_that_just_fits_is_not_cut():
 
 @pytest.mark.parametrize(("mode", "limit"), [("loop", 10), ("issue", 10), ("grind", 100)])
 def test_a_loop_that_is_started_without_a_limit_has_that_of_its_mode(mode, limit):
-    asked = {"mode": mode, "issue": None, "filter": None, "worktree": None}
+    asked = {"mode": mode, "issue": None, "filter": None, "worktree": None, "tokens": None, "minutes": None}
     assert new_frame(Namespace(max=None, stuck_after=4, **asked), NOW)["max"] == limit
     assert new_frame(Namespace(max=3, stuck_after=4, **asked), NOW)["max"] == 3
 

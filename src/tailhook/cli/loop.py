@@ -30,8 +30,11 @@ from tailhook.cli.output import (
 )
 from tailhook.cli.session import (
     add_actions,
+    add_budgets,
     add_prompt,
     add_stuck_after,
+    budget_facts,
+    budgets_of,
     describe_owner,
     format_next_stop,
     print_cancelled,
@@ -45,6 +48,7 @@ from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
 from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, whole_number
+from tailhook.machines.budgets import describe_spending
 from tailhook.machines.notices import known_session
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
@@ -87,6 +91,7 @@ def add(commands: Commands) -> None:
         "--worktree", metavar="PATH", help="the git worktree, or another folder, to work in (shown to the agent)"
     )
     add_checks(parser)
+    add_budgets(parser)
     add_stuck_after(parser)
     nested = parser.add_mutually_exclusive_group()
     nested.add_argument("--push", action="store_true", help="nest the new loop inside the running one")
@@ -148,7 +153,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         f"Loop started in {plain(loop.path)}.",
         plain_lines(idle.briefing(state, goal, command_facts(state))),
     )
-    report_driver("idle", frame["max"])
+    report_driver("idle", frame["max"], "tokens" in frame)
 
 
 def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:
@@ -206,6 +211,7 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         "max": arguments.max or idle.DEFAULT_MAX[arguments.mode],
         "session_id": current_session() or CLAIM,
         "began": iso_time(now),
+        **budgets_of(arguments),
         "stuck_after": arguments.stuck_after,
     }
     if session := current_session():
@@ -298,11 +304,13 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         top = idle.top_frame(state["stack"])
         owner, depth = top.get("session_id", "any"), len(state["stack"])
         nested = f" Nested loops: {depth}; this is the innermost one." if depth > 1 else ""
+        facts |= budget_facts(top, now)
         stands = "paused" if idle.is_loop_paused(top) else "running"
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
+            *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
     print_facts(arguments, facts, *lines)

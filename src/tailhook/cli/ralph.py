@@ -15,8 +15,11 @@ from tailhook.cli.loop_folders import find_changeable, find_first_live, name_els
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import (
     add_actions,
+    add_budgets,
     add_prompt,
     add_stuck_after,
+    budget_facts,
+    budgets_of,
     describe_owner,
     print_cancelled,
     prompt_argument,
@@ -27,6 +30,7 @@ from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
 from tailhook.machines import CLAIM, ralph
+from tailhook.machines.budgets import describe_spending
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
@@ -67,6 +71,7 @@ def add(commands: Commands) -> None:
         help="the text that the agent must write in <promise>...</promise> to end the loop",
     )
     add_checks(parser)
+    add_budgets(parser)
     add_stuck_after(parser)
     parser.add_argument("--force", action="store_true", help="end the running loop first")
     add_prompt(parser)
@@ -95,7 +100,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
-    text = page(arguments.max_iterations, promise, prompt, arguments.stuck_after, check_fields(arguments))
+    text = page(arguments, promise, prompt, check_fields(arguments))
     try:
         FrontMatter(text)
     except OSError:
@@ -118,7 +123,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         f"Ralph loop started in {plain(loop.path)}.",
         plain_lines(ralph.briefing(loop.state or {}, loop.prompt)),
     ]
-    if not (promise or arguments.max_iterations):
+    if not (promise or arguments.max_iterations or budgets_of(arguments)):
         lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
     print_facts(arguments, facts, *lines)
     if len(prompt) > MAX_SHOWN_CHARS:
@@ -126,10 +131,10 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             f"tailhook: the prompt has {len(prompt):,} characters. Hosts show only a preview of texts over "
             f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
-    report_driver("ralph", arguments.max_iterations or None)
+    report_driver("ralph", arguments.max_iterations or None, arguments.tokens is not None)
 
 
-def page(limit: int, promise: str, prompt: str, stuck_after: int, checks: Mapping[str, list[str]]) -> str:
+def page(arguments: argparse.Namespace, promise: str, prompt: str, checks: Mapping[str, list[str]]) -> str:
     """Return the state file of a new loop.
 
     checks: the lists of texts about its checks, by key.
@@ -140,12 +145,13 @@ def page(limit: int, promise: str, prompt: str, stuck_after: int, checks: Mappin
             "---",
             "active: true",
             "iteration: 1",
-            f"max_iterations: {limit}",
+            f"max_iterations: {arguments.max_iterations}",
             f"completion_promise: {quote_yaml(promise) if promise else 'null'}",
             f"session_id: {quote_yaml(session or CLAIM)}",
             f"started_at: {quote_yaml(now)}",
             f"began: {quote_yaml(now)}",
-            f"stuck_after: {stuck_after}",
+            *(f"{unit}: {limit}" for unit, limit in budgets_of(arguments).items()),
+            f"stuck_after: {arguments.stuck_after}",
             *(f"{key}: {quote_list(texts)}" for key, texts in checks.items()),
             *([f"briefed: {quote_yaml(session)}"] if session else []),  # it reads the output of this command
             "---",
@@ -197,6 +203,8 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
         "state": state,
         "prompt": loop.prompt if loop else None,
     }
+    if state:
+        facts |= budget_facts(state, time.time())
     if loop is None:
         lines = ["No ralph loop is running in this project."]
         if found := find_last_end(lambda folder: read_end(folder, RALPH_FILE)):
@@ -209,6 +217,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
             f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.",
             *(plain(f"  {key}: {describe_ralph_value(key, value)}") for key, value in state.items()),
             plain_lines(ralph.briefing(state, loop.prompt)),
+            *describe_spending(state, time.time()),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
             lines.append(f"At the next stop nothing happens: {plain(undriven)}")

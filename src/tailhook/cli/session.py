@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, print_facts, whole
+from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
+from tailhook.hosts import DEFAULT
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import CLAIM, whole_number
+from tailhook.machines.budgets import BUDGET_REASONS, measure
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
@@ -58,6 +60,34 @@ def add_stuck_after(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_budgets(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that end a loop when it has used so many tokens or minutes."""
+    parser.add_argument(
+        "--tokens",
+        type=positive,
+        metavar="N",
+        help="end the loop after N tokens (input, cache creation and output, with those of sub-agents) and one turn to "
+        "wrap up; only Claude Code's are counted",
+    )
+    parser.add_argument(
+        "--minutes", type=positive, metavar="N", help="end the loop after N minutes and one turn to wrap up"
+    )
+
+
+def budgets_of(arguments: argparse.Namespace) -> dict[str, int]:
+    """Return the chosen budgets, by the loop's fields for them."""
+    return {unit: limit for unit in BUDGET_REASONS if (limit := getattr(arguments, unit))}
+
+
+def budget_facts(fields: Mapping[str, Any], now: float) -> dict[str, Any]:
+    """Return what a loop has spent of each budget, as a member for --json; {} if it has none.  fields: of the loop."""
+    budgets = {
+        unit: {"spent": used, "limit": limit, "left": max(0, limit - used)}
+        for unit, (used, limit) in measure(fields, now).items()
+    }
+    return {"budgets": budgets} if budgets else {}
+
+
 def describe_owner(owner: str) -> str:
     """Return a loop's owner for a message.  owner: the id of its session, or CLAIM."""
     return (
@@ -89,11 +119,12 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     return prompt.strip()
 
 
-def report_driver(machine: str, limit: int | None) -> None:
+def report_driver(machine: str, limit: int | None, counts_tokens: bool = False) -> None:
     """Print a warning if no hook would continue the loop here, or a host would end its turns before its limit.
 
     machine: the loop's machine.
     limit: the loop's own, None if it has none.
+    counts_tokens: whether the loop has a budget of tokens. Print a warning for hosts whose tokens are not counted.
     """
     surveys = surveys_here()
     if why := why_not_driven(surveys, machine):
@@ -102,6 +133,8 @@ def report_driver(machine: str, limit: int | None) -> None:
     for survey in surveys:
         if any(there.asks(machine) for there in survey.installed):
             warn_of_cap(survey, limit)
+            if counts_tokens and (host := survey.installed[0].file.host).NAME != DEFAULT:
+                sys.stderr.write(f"tailhook: tokens of {host.TITLE} are not counted: there, --tokens ends no loop\n")
 
 
 def warn_of_cap(survey: Survey, limit: int | None) -> None:

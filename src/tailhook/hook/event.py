@@ -47,11 +47,13 @@ class HookEvent:
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
     asked: the machines that the hook asks about it.
     gate_verdict: of the gate machine, if a loop has asked it at this stop.
+    counts_tokens: whether the tokens in the host's transcripts can be counted.
     """
 
     has_ended_loop = False
     asked: "Sequence[str]" = ()
     gate_verdict: "Verdict[list[str]] | None" = None
+    counts_tokens = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload

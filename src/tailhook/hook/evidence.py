@@ -6,7 +6,7 @@ A stop imports it only if a signal would end a loop with checks, or if the gate 
 import posix
 from time import localtime, strftime
 
-from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
+from tailhook._core import forward_lines, get_text, reverse_lines, unix_time
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES
 from tailhook.hook.gate import (
     COMPACTION,
@@ -19,6 +19,7 @@ from tailhook.hook.gate import (
     typed_commands,
 )
 from tailhook.hook.payload import MAX_RECORD_BYTES
+from tailhook.hook.session_files import offset_before, sub_agents, time_in
 from tailhook.machines import evidence
 from tailhook.machines.gate import Edit
 
@@ -32,12 +33,7 @@ if TYPE_CHECKING:
     # When something happened (Unix seconds), and what: None stands for all that was not read.
     TimedHappening = tuple[float, Edit | str | None]
 
-SUB_AGENT_NAME = "agent-"  # the beginning of the name of a sub-agent's transcript (Claude Code 2.1.329)
-TRANSCRIPT = ".jsonl"
-MAX_FOLDER_DEPTH = 4  # of folders in a session's folder of sub-agents; workflows have folders of their own
 MAX_SUB_AGENTS = 500  # transcripts to read
-FIRST_STRIDE = 1 << 16  # bytes before the end at which a time is looked for first; then four times as many
-MAX_TIMELESS_BYTES = 1 << 16  # of records without a time, before a place counts as one without a time
 FOREVER = float("inf")
 
 
@@ -254,27 +250,12 @@ def running_tasks(event: "HookEvent") -> list[bytes]:
 def find_start(fd: int, size: int, lowest: int, since: float | None) -> tuple[int, bool]:
     """Return where to stop reading an open transcript backwards, and whether newer records than `since` are before it.
 
-    Looks at the times of a few records: what is read grows with what is new. After a compaction, which may have written
-    old records again, `lowest` is returned.
+    After a compaction, which may have written old records again, `lowest` is returned.
     """
-    at, stride = size, FIRST_STRIDE
-    while since is not None and at > lowest:
-        at = max(lowest, size - stride)
-        stride *= 4
-        found = first_time(fd, at, size)
-        if found is not None and found < since:
-            if next(reverse_lines(fd, at, size, MAX_RECORD_BYTES, COMPACTION), None) is None:
-                return at, False
-            break
+    at = None if since is None else offset_before(fd, size, lowest, since)
+    if at is not None and next(reverse_lines(fd, at, size, MAX_RECORD_BYTES, COMPACTION), None) is None:
+        return at, False
     return lowest, lowest > 0
-
-
-def first_time(fd: int, start: int, end: int) -> float | None:
-    """Return the time of the first record with one in a part of an open transcript, None if there is none nearby."""
-    for _, line in forward_lines(fd, start, min(end, start + MAX_TIMELESS_BYTES), MAX_RECORD_BYTES):
-        if (at := time_in(line)) is not None:
-            return at
-    return None
 
 
 def time_at(fd: int, offset: int) -> float | None:
@@ -286,64 +267,3 @@ def time_of_result(fd: int, offset: int, use_id: str) -> float | None:
     """Return when the result of a use was written, None if that is unknown.  offset: of the line of the use."""
     mark = b'"tool_use_id":"%s"' % use_id.encode("utf-8", "surrogatepass")
     return next((time_in(line) for _, line in reverse_lines(fd, offset, None, MAX_RECORD_BYTES, mark)), None)
-
-
-def time_in(line: bytes) -> float | None:
-    """Return the time of a record, in Unix seconds, None if it has none."""
-    try:
-        record = parse_json(line)
-    except ValueError:
-        return None
-    return unix_time(get_text(record, "timestamp")) if isinstance(record, dict) else None
-
-
-# ---- sub-agents ------------------------------------------------------------------
-
-
-def sub_agents(transcript: str, session_id: str) -> "Iterator[tuple[float, str]]":
-    """Yield the changing times and the paths of the transcripts of a session's sub-agents. Raises OSError.
-
-    Claude Code (2.1.2 and later) keeps them in a folder beside the session's transcript. Older versions keep those of
-    all sessions beside it; each names its session.
-    """
-    own = transcript.removesuffix(TRANSCRIPT)
-    yield from listed_transcripts(f"{own}/subagents", MAX_FOLDER_DEPTH)
-    folder, _, name = own.rpartition("/")
-    for changed, path in listed_transcripts(folder, 0):
-        if session_of(path) in (name, session_id):
-            yield changed, path
-
-
-def listed_transcripts(folder: str, depth: int) -> "Iterator[tuple[float, str]]":
-    """Yield the changing times and the paths of the sub-agents' transcripts in a folder, and in those in it.
-
-    depth: of the folders in it.
-    """
-    try:
-        entries = posix.scandir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    with entries:
-        for entry in entries:
-            if entry.name.startswith(SUB_AGENT_NAME) and entry.name.endswith(TRANSCRIPT):
-                if entry.is_file(follow_symlinks=False):
-                    yield entry.stat(follow_symlinks=False).st_mtime, entry.path
-            elif depth and entry.is_dir(follow_symlinks=False):
-                yield from listed_transcripts(entry.path, depth - 1)
-
-
-def session_of(path: str) -> str:
-    """Return the session's id in the first record of a transcript, "" if it names none."""
-    try:
-        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    except OSError:
-        return ""
-    try:
-        for _, line in forward_lines(fd, 0, 1, MAX_RECORD_BYTES):
-            record = parse_json(line)
-            return get_text(record, "sessionId") if isinstance(record, dict) else ""
-    except (OSError, ValueError):
-        pass
-    finally:
-        posix.close(fd)
-    return ""

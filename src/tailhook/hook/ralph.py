@@ -103,6 +103,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         work=event.work,
         turn=event.turn,
         refusal=refusal,
+        now=event.now,
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 

@@ -2,13 +2,14 @@
 
 import posix
 
-from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, reverse_tool_uses, unix_time
+from tailhook._core import forward_lines, get_text, parse_json, preload, reverse_lines, reverse_tool_uses, unix_time
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.machines import whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+    from typing import Any
 
     from tailhook.hook.event import HookEvent
     from tailhook.machines.stillness import Call, Turn
@@ -39,7 +40,21 @@ def turn_of(event: "HookEvent") -> "Turn":
         lambda place: has_used_tools(event, place),
         lambda place: calls_of(event, place),
         event.final_text,
+        lambda fields: tokens_of(event, fields),
     )
+
+
+def tokens_of(event: "HookEvent", fields: "Mapping[str, Any]") -> str:
+    """Return the mark of the tokens that a loop has used; "" if they cannot be counted.
+
+    fields: of the loop.
+    """
+    if not event.counts_tokens:
+        return ""
+    preload("hook.budgets")
+    from tailhook.hook.budgets import read_spent
+
+    return read_spent(event, fields)
 
 
 def beginning_place(event: "HookEvent") -> str:

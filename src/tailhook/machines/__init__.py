@@ -17,6 +17,7 @@ ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
 )
 REMINDED_EVERY = 10  # iterations; long contexts forget how a loop ends
+BUDGET_SPENT = "its budget is spent"  # the beginning of why a loop ended at its budget
 CLAIM = "claim"  # the session id of a loop for the next session that gets a prompt or stops
 
 

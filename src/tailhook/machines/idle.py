@@ -149,6 +149,16 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         refusal, doubt = facts.refusal(top, word, "signal") if top.get("began") else ("", "")
         if not refusal:
             return end_frame(claimed, word, f"{word}{doubt}", now)
+    changes: dict[str, str] = {}
+    if top.get("began") and (top.get("tokens") or top.get("minutes")):
+        from tailhook.machines.budgets import ask_to_wrap_up, judge_budgets
+
+        changes, spent, reason = judge_budgets(top, facts.turn(), now)
+        if reason:
+            return end_frame(claimed, reason, spent, now)
+        if spent and count < limit:
+            asked = iterate(claimed, count + 1, limit, facts, now, None, changes, refusal)
+            return ask_to_wrap_up(asked, spent)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
@@ -156,7 +166,6 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     work = facts.work() if top.get("began") else None
     if work and work.is_waited_for(top.get("waits")):
         return work.wait(claimed if claimed is not state else None)
-    still = ""
     if top.get("began") and top.get("stuck_after"):
         turn = facts.turn()
         from tailhook.machines.stillness import look_for_stillness
@@ -164,7 +173,9 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         still, repeated = look_for_stillness(top, turn)
         if repeated:
             return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
-    return iterate(claimed, count + 1, limit, facts, now, work, still, refusal)
+        if still:
+            changes["still"] = still
+    return iterate(claimed, count + 1, limit, facts, now, work, changes, refusal)
 
 
 def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
@@ -185,27 +196,29 @@ def iterate(
     facts: Facts,
     now: float,
     work: "Work | None",
-    still: str,
+    changes: "dict[str, str]",
     refusal: str,
 ) -> "Verdict[dict[str, Any]]":
-    """Return the verdict that blocks and counts the next turn."""
+    """Return the verdict that blocks and counts the next turn.
+
+    changes: other fields of the top frame to save.
+    """
     *outer, top = state["stack"]
     reason = (
         f"[ITERATION {count}/{limit}] Continue working on the task. "
         "Check your progress and either complete the task or keep iterating."
     )
     is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
-    top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {})}
+    top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {}), **changes}
     if work or (top.get("waits") and top.get("began")):
         top["waits"] = work.mark() if work else ""
-    if still:
-        top["still"] = still
     moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
     if is_owed:
         reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
     elif subject := about(top, facts):
         reason += f"\n\n{subject}"
-    if not is_owed and top.get("began") and count % REMINDED_EVERY == 0 and (signals := signals_of(top)):
+    is_reminded = top.get("began") and (count % REMINDED_EVERY == 0 or "wrap_up" in changes)
+    if not is_owed and is_reminded and (signals := signals_of(top)):
         reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
     if work:
         reason += f"\n\n{work.advice()}"
@@ -384,6 +397,7 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     where = f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode_of(top)})"
     lines += [
         f"{where}: you must continue each time you stop.",
+        *budget_lines(top),
         "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
         *(f"  {signal}" for signal in signals_of(top)),
     ]
@@ -393,6 +407,13 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     if goal:
         lines.insert(0, f"Goal: {goal}")
     return "\n".join(lines)
+
+
+def budget_lines(top: "dict[str, Any]") -> "list[str]":
+    """Return the line about a frame's budgets for the agent, [] if it has none."""
+    from tailhook.machines.budgets import describe_budgets
+
+    return describe_budgets(top)
 
 
 # ---- times in the form of a state ------------------------------

@@ -4,6 +4,7 @@ Pure: the state file's values and the agent's words in; verdict out. `tailhook.h
 """
 
 from tailhook.machines import (
+    BUDGET_SPENT,
     CLAIM,
     REMINDED_EVERY,
     Verdict,
@@ -43,12 +44,25 @@ class Facts:
     unbound_acts: whether any session may act on a state that names no session.
     line: returns the number of a key's line in the file.
     work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
-    turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
+    turn: returns what the agent did since the stop before. Called only for such a loop, if stillness or a budget ends
+        it.
     refusal: returns why a kept promise of such a loop does not count, for the agent, "" if it does; and a doubt to add
         for the person. Its arguments: the front matter, the reason of the end, and what the agent wrote, in a word.
+    now: the time, in Unix seconds.
     """
 
-    __slots__ = ("line", "paused", "problem", "promises", "refusal", "session_id", "turn", "unbound_acts", "work")
+    __slots__ = (
+        "line",
+        "now",
+        "paused",
+        "problem",
+        "promises",
+        "refusal",
+        "session_id",
+        "turn",
+        "unbound_acts",
+        "work",
+    )
 
     def __init__(
         self,
@@ -61,6 +75,7 @@ class Facts:
         work: "Callable[[], Work | None]" = lambda: None,
         turn: "Callable[[], Turn | None]" = lambda: None,
         refusal: "Callable[[Mapping[str, str | None], str, str], tuple[str, str]]" = lambda *_: ("", ""),
+        now: float = 0,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -71,6 +86,7 @@ class Facts:
         self.work = work
         self.turn = turn
         self.refusal = refusal
+        self.now = now
 
 
 def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values]":
@@ -91,7 +107,8 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
         return Verdict("allow", "another session's loop")
     claimed = {"session_id": facts.session_id} if state.get("session_id") == CLAIM else {}
-    if 0 < limit <= count:
+    has_budget = state.get("began") and (state.get("tokens") or state.get("minutes"))
+    if 0 < limit <= count and not (has_budget and state.get("wrap_up")):
         return ended(f"{LIMIT_REACHED} {limit} iterations is reached")
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed or None)
@@ -106,23 +123,31 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
             return ended(f"{PROMISE_KEPT}: {clip_field(promise)}{doubt}")
     if not prompt:
         return ended("the prompt is empty")
-    work = facts.work() if state.get("began") else None
+    seen: Values = {}
+    spent = ""
+    if has_budget:
+        from tailhook.machines.budgets import ask_to_wrap_up, judge_budgets
+
+        seen, spent, is_over = judge_budgets(state, facts.turn(), facts.now)
+        if is_over:
+            return ended(spent)
+    work = facts.work() if state.get("began") and not spent else None
     if work and work.is_waited_for(state.get("waits")):
         return work.wait(claimed or None)
-    seen = {}
-    if state.get("began") and state.get("stuck_after"):
+    if state.get("began") and state.get("stuck_after") and not spent:
         work_done = facts.turn()
         from tailhook.machines.stillness import look_for_stillness
 
         still, repeated = look_for_stillness(state, work_done)
         if repeated:
             return ended(f"{STANDS_STILL}: {repeated}")
-        seen = {"still": still} if still else {}
+        if still:
+            seen["still"] = still
     count += 1
     turn, reason, briefed = describe_turn(count, limit, promise), prompt, {}
     if is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
         reason, briefed = f"{shorten(prompt)}\n\n{turn}", {"briefed": facts.session_id}
-    elif state.get("began") and count % REMINDED_EVERY == 0:
+    elif state.get("began") and (spent or count % REMINDED_EVERY == 0):
         reason = f"{prompt}\n\n{turn}"
     if work:
         reason = f"{reason}\n\n{work.advice()}"
@@ -132,13 +157,14 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     why = f"iteration {count}{f'/{limit}' if limit else ''}"
     if refusal:
         reason, why = f"{reason}\n\n{refusal}", f"{why}; the promise did not count"
-    return Verdict(
+    verdict: Verdict[Values] = Verdict(
         "block",
         why,
         {"iteration": str(count), **claimed, **briefed, **seen},
         reason,
         message=turn,
     )
+    return ask_to_wrap_up(verdict, spent) if spent else verdict
 
 
 def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values] | None":
@@ -187,6 +213,8 @@ def end_reason(why: str) -> str:
         return COMPLETE
     if why.startswith(STANDS_STILL):
         return "STUCK"
+    if why.startswith(BUDGET_SPENT):
+        return "TIME_LIMIT" if why.endswith("minutes") else "TOKEN_LIMIT"
     return "MAX_ITERATIONS" if why.startswith(LIMIT_REACHED) else "CORRUPTED"
 
 
@@ -240,7 +268,10 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
     """Return the instructions for an agent in a loop: the prompt, the iteration, and how to end the loop."""
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)
-    return f"{describe_turn(count, limit, promise_of(state))}\nPrompt: {shorten(prompt)}"
+    from tailhook.machines.budgets import describe_budgets
+
+    lines = [describe_turn(count, limit, promise_of(state)), *describe_budgets(state), f"Prompt: {shorten(prompt)}"]
+    return "\n".join(lines)
 
 
 def shorten(prompt: str) -> str:

@@ -27,9 +27,10 @@ class Turn:
     used_tools: returns whether a tool was used since a place.
     calls: yields the calls of tools since a place, newest first.
     words: returns the agent's last words in UTF-8.
+    spent: returns the mark of the tokens that a loop has used, given its fields; "" if they cannot be counted.
     """
 
-    __slots__ = ("calls", "place", "used_tools", "words")
+    __slots__ = ("calls", "place", "spent", "used_tools", "words")
 
     def __init__(
         self,
@@ -37,11 +38,13 @@ class Turn:
         used_tools: "Callable[[str], bool]",
         calls: "Callable[[str], Iterable[Call]]",
         words: "Callable[[], bytes]",
+        spent: "Callable[[Mapping[str, Any]], str]" = lambda fields: "",
     ) -> None:
         self.place = place
         self.used_tools = used_tools
         self.calls = calls
         self.words = words
+        self.spent = spent
 
 
 def mark_beginning(fields: "Mapping[str, Any]", turn: "Turn | None") -> str:
