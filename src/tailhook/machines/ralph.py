@@ -126,7 +126,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     seen: Values = {}
     spent = ""
     if has_budget:
-        from tailhook.machines.budgets import ask_to_wrap_up, judge_budgets
+        from tailhook.machines.budgets import judge_budgets
 
         seen, spent, is_over = judge_budgets(state, facts.turn(), facts.now)
         if is_over:
@@ -164,7 +164,11 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         reason,
         message=turn,
     )
-    return ask_to_wrap_up(verdict, spent) if spent else verdict
+    if spent:
+        from tailhook.machines.budgets import ask_to_wrap_up
+
+        ask_to_wrap_up(verdict, spent)
+    return verdict
 
 
 def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values] | None":
