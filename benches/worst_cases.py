@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -228,6 +229,15 @@ def store_of_a_million(topic: str) -> Callable[[Path], Path]:
     return begin
 
 
+def budgets_with_8_kb_to_read(folder: Path) -> Path:
+    """Make a loop with budgets whose last stop has read the transcript but for its end."""
+    [transcript] = folder.parent.glob("*.jsonl")
+    there, at_ms = transcript.stat(), round(time.time() * 1000)
+    spent = f"5000 {at_ms} {there.st_ino}:{there.st_size - 8192}:{at_ms} -"
+    began = {"began": iso_time(time.time() - 3600), "briefed": "bench", "stuck_after": 4}
+    return idle_loop(60, **began, tokens=10**9, minutes=10**6, spent=spent)(folder)
+
+
 def store_of_5_gb(folder: Path) -> Path:
     """Make a store of one line without an end."""
     path = folder / ".jwz" / "messages.jsonl"
@@ -282,6 +292,8 @@ CASES = [
     ),
     Worst("a store of a million messages, the topic absent", begin=store_of_a_million("absent"), blocks=False),
     Worst("a loop of 2,000 iterations", begin=idle_loop(60, earlier=2000)),
+    Worst("budgets of a loop, 10 KB", begin=budgets_with_8_kb_to_read),
+    Worst("budgets of a loop, 10 GB", begin=budgets_with_8_kb_to_read, size="10 GB"),
     Worst("a store of 5 GB", begin=store_of_5_gb, blocks=False),
     Worst("a prompt of 128 KiB, all machines", machine=ALL, begin=prompt_of_128_kib, size="500 MB"),
     Worst("a triage state of 2 MB, all machines", machine=ALL, begin=triage_state_of_2_mb, size="500 MB"),

@@ -4,10 +4,12 @@ Instructions are counted, so a busy computer changes nothing. `make instructions
 """
 
 import json
+import time
 
 import pytest
 from support.long_runs import IS_LONG
 
+from tailhook._core import iso_time
 from tailhook.bench.cases import WORKING, BenchProject, Case, idle_loop, ralph_loop, triage_pipeline
 from tailhook.bench.instructions import instruction_counter
 from tailhook.pool.reference_programs import bare_argv
@@ -105,6 +107,35 @@ CASES = [
     pytest.param("idle", no_state_of, payload_with(tool_response=[[]]), 20_000, False, id="a payload of many values"),
     pytest.param("plates", no_state_of, todos, 2000, False, id="to-dos"),
 ]
+
+
+def usage_since_the_last_stop(folder):
+    """Make a loop with a budget, and responses at the transcript's end that its last stop has not read."""
+    [transcript] = folder.parent.glob("*.jsonl")
+    there, now = transcript.stat(), time.time()
+    spent = f"5000 {round(now * 1000)} {there.st_ino}:{there.st_size}:{round(now * 1000)} -"
+    message = {"id": "m", "role": "assistant", "content": [], "usage": {"input_tokens": 3, "output_tokens": 40}}
+    lines = [
+        {"type": "assistant", "message": {**message, "id": f"m{n}"}, "timestamp": iso_time(now)} for n in range(50)
+    ]
+    with transcript.open("a") as out:
+        out.writelines(f"{json.dumps(line)}\n" for line in lines)
+    return idle_loop(60, began=iso_time(now - 3600), briefed="bench", tokens=10**9, spent=spent)(folder)
+
+
+@pytest.mark.skipif(
+    COUNT is None, reason="`make instructions` counts; or neither the processor nor valgrind counts here"
+)
+def test_the_budget_of_a_loop_costs_the_same_in_a_transcript_of_10_kb_and_of_10_gb(tmp_path):
+    costs = []
+    for size in ("10 KB", "10 GB"):
+        case = Case("idle", "budget", WORKING, True, usage_since_the_last_stop)
+        project = BenchProject(tmp_path / size.replace(" ", "") / "project", case, size)
+        project.check()
+        assert f"{5000 + 50 * 43} " in project.changed.read_text()
+        project.reset()
+        costs.append(COUNT(project.hook, project.payload, project.env))
+    assert abs(costs[1] - costs[0]) < 0.005 * costs[0]
 
 
 @pytest.mark.skipif(

@@ -88,15 +88,16 @@ def no_state(folder: Path) -> None:
     """Leave the project without a state."""
 
 
-def idle_loop(age: int, earlier: int = 0) -> Callable[[Path], Path]:
+def idle_loop(age: int, earlier: int = 0, **fields: Any) -> Callable[[Path], Path]:
     """Return a function that makes a loop, last changed `age` seconds ago.
 
     earlier: how many earlier iterations of the loop are in the store.
+    fields: more of its frame.
     """
 
     def begin(folder: Path) -> Path:
         now = time.time()
-        frame = {"id": "bench", "mode": "loop", "iter": 3, "max": earlier + 10, "session_id": "bench"}
+        frame = {"id": "bench", "mode": "loop", "iter": 3, "max": earlier + 10, "session_id": "bench", **fields}
         # Later rounds must decide the same: the loop's age is far from every limit.
         state = {"schema": 1, "event": "STATE", "run_id": "bench", "updated_at": iso_time(now - age), "stack": [frame]}
         store, newest = Store.make(str(folder)), None
