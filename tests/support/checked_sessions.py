@@ -63,15 +63,23 @@ class Agent:
 
         task: the id of the background task that the result names; "" for none.
         """
+        use, result = self.records_of(name, at, takes, failed, task, **given)
+        self.write(use)
+        self.write(result)
+        return use["message"]["content"][0]["id"]
+
+    def records_of(
+        self, name: str, at: float, takes: float = 0.5, failed: bool = False, task: str = "", **given
+    ) -> tuple[dict, dict]:
+        """Return the records of a use and its result; see `use`."""
         use_id = f"toolu_{next(numbers):024}"
-        self.write(self.record("assistant", [{"type": "tool_use", "id": use_id, "name": name, "input": given}], at))
+        use = self.record("assistant", [{"type": "tool_use", "id": use_id, "name": name, "input": given}], at)
         text = (
             f"Command running in background with ID: {task}. Output is being written to: /tmp/{task}" if task else "ok"
         )
         result = {"tool_use_id": use_id, "type": "tool_result", "content": text, "is_error": failed}
         printed = {"stdout": text, **({"backgroundTaskId": task} if task else {})}
-        self.write(self.record("user", [result], at + takes, toolUseResult=printed))
-        return use_id
+        return use, self.record("user", [result], at + takes, toolUseResult=printed)
 
     def edit(self, path: str, at: float, name: str = "Edit", **more) -> str:
         """Edit a file of the project, or any file by its absolute path."""

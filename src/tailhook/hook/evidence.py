@@ -4,10 +4,10 @@ A stop imports it only if a signal would end a loop with checks, or if the gate 
 """
 
 import posix
-from time import localtime, strftime
+from time import localtime, monotonic, sleep, strftime
 
-from tailhook._core import forward_lines, get_text, reverse_lines, unix_time
-from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES
+from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
+from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES
 from tailhook.hook.gate import (
     COMPACTION,
     MAX_EDITS,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 MAX_SUB_AGENTS = 500  # transcripts to read
 FOREVER = float("inf")
+LATE_MESSAGE_TIMEOUT_S = 1.0
+POLL_INTERVAL_S = 0.01
+SPEAKERS = ("assistant", "user")
 
 
 def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, signal: str) -> tuple[str, str]:
@@ -72,6 +75,7 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     if not event.can_read_tools():
         return evidence.Evidence(unknown="the runs of tools in this host's transcripts are not read")
     began = frame.get("began")
+    wait_for_last_message(event)
     since = unix_time(began) if isinstance(began, str) else None
     if since is not None and since > event.now:  # the clock was set back
         since = None
@@ -85,6 +89,40 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     if found.missing and happened.is_running:
         found.missing += "\nA command in the background counts when it has ended."
     return found
+
+
+def wait_for_last_message(event: "HookEvent") -> None:
+    """Wait until the transcript has the agent's last message: what came before it is there, too.
+
+    Claude Code 2.1.329 writes its records up to 70 ms after the hook's start, also the result of a tool. A second later
+    the transcript is read as it is.
+    """
+    deadline = monotonic() + LATE_MESSAGE_TIMEOUT_S
+    words = event.last_text_block().strip()
+    while words and not is_last_message(event.transcript_path(), words) and monotonic() < deadline:
+        sleep(POLL_INTERVAL_S)
+
+
+def is_last_message(path: str, words: str) -> bool:
+    """Return whether a session's conversation ends with an agent's words, also if that cannot be known."""
+    try:
+        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+    except (OSError, ValueError):
+        return True
+    try:
+        start = max(0, posix.fstat(fd).st_size - TAIL_BYTES)
+        for _, line in reverse_lines(fd, start, None, MAX_RECORD_BYTES, b'"message"'):
+            record = parse_json(line)
+            if not isinstance(record, dict) or record.get("isSidechain") or record.get("type") not in SPEAKERS:
+                continue
+            content = (record.get("message") or {}).get("content")
+            texts = [content] if isinstance(content, str) else [get_text(block, "text") for block in content or ()]
+            return record["type"] == "assistant" and any(text.rstrip().endswith(words) for text in texts)
+    except (OSError, ValueError, TypeError, AttributeError):
+        return True
+    finally:
+        posix.close(fd)
+    return True
 
 
 def clock_time(at: float | None) -> str:
