@@ -99,8 +99,8 @@ def test_a_loop_of_minutes_ends_in_the_same_way_and_reads_no_transcript(loop):
     loop.start("--minutes", "1")
     assert "last turn" not in loop.stop("A.").answer["reason"]
     loop.set(began=iso_time(time.time() - 61))
-    assert "its budget is spent: 1 of 1 minutes" in loop.stop("B.").answer["reason"]
-    assert "its budget is spent: 1 of 1 minutes" in loop.stop("C.").answer["systemMessage"]
+    assert "its budget is spent: 1 of 1 minute" in loop.stop("B.").answer["reason"]
+    assert "its budget is spent: 1 of 1 minute" in loop.stop("C.").answer["systemMessage"]
     assert loop.ending() == "TIME_LIMIT"
 
 
@@ -202,7 +202,7 @@ def test_in_a_host_whose_tokens_are_not_counted_only_minutes_end_a_loop(project,
     assert "last turn" not in project.hook(payload, "--host", host).stdout
     assert loop.fields()["iter"] == 2
     loop.set(began=iso_time(time.time() - 100))
-    assert "its budget is spent: 1 of 1 minutes" in project.hook(payload, "--host", host).stdout
+    assert "its budget is spent: 1 of 1 minute" in project.hook(payload, "--host", host).stdout
 
 
 def test_start_reports_the_hosts_whose_tokens_are_not_counted(loop):

@@ -249,6 +249,16 @@ def test_a_last_turn_with_a_damaged_reason_is_over_too(kind, reason):
     assert loop.reason(loop.stop()) == "TOKEN_LIMIT"
 
 
+@pytest.mark.parametrize("refused", ["", "x" * 20_000], ids=["silent", "refused"])
+def test_the_reason_stays_below_what_hosts_show_whatever_is_in_it(refused):
+    loop = Loop(idle, briefed="", tokens=2**53, minutes=2**53, prompt_file="p" * 100, iter=2**52, max=2**53)
+    loop.used = 2**53
+    asked = loop.stop(is_done=bool(refused), goal=lambda: "Work. " * 5000, refusal=lambda *_: (refused, ""))
+    assert len(asked.reason) < 10_000
+    assert asked.reason.endswith("The loop ends when you stop.")
+    assert DONE in asked.reason
+
+
 def test_the_budget_of_an_inner_loop_ends_that_loop_alone():
     outer = frame(id="outer", began=BEGAN, session_id="mine", iter=3, tokens=10**6)
     loop = Loop(idle, outer=[outer], minutes=5)

@@ -113,7 +113,12 @@ def judge_budgets(fields: "Mapping[str, Any]", turn: "Turn | None", now: float) 
 def describe_spent(measured: "Mapping[str, tuple[int, int]]", unit: str) -> str:
     """Return what a loop has spent of a budget.  measured: by `measure`."""
     used, limit = measured.get(unit, (0, 0))
-    return f"{BUDGET_SPENT}: {used:,} of {limit:,} {unit}"
+    return f"{BUDGET_SPENT}: {used:,} of {count_units(limit, unit)}"
+
+
+def count_units(number: int, unit: str) -> str:
+    """Return a number of units in words.  unit: in the plural."""
+    return f"{number:,} {unit if number != 1 else unit[:-1]}"
 
 
 def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int, int]]":
@@ -145,11 +150,8 @@ def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str) -> "Verdict[ChangeT]
 def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
     """Return a line for the agent about the budgets of a loop, [] if it has none.  fields: of the loop."""
     amounts = [
-        f"{limit:,} {what}"
-        for unit, what in (
-            ("tokens", "tokens (input, cache creation and output)"),
-            ("minutes", "minutes since the loop began"),
-        )
+        f"{count_units(limit, unit)} {what}"
+        for unit, what in (("tokens", "(input, cache creation and output)"), ("minutes", "since the loop began"))
         if fields.get("began") and (limit := whole_number(fields.get(unit)))
     ]
     if not amounts:

@@ -27,8 +27,8 @@ PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a pa
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
-MAX_REFUSAL_CHARS = 9900  # if the signal of an end did not count
-MAX_BRIEFING_CHARS = 9500  # the goal is cut to fit; hosts show only a preview of texts over 10,000
+MAX_REFUSAL_CHARS = 9660  # if the signal of an end did not count
+MAX_BRIEFING_CHARS = 9350  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
 # (ext/tables.py): a signal added here is found everywhere.

@@ -218,7 +218,7 @@ def end_reason(why: str) -> str:
     if why.startswith(STANDS_STILL):
         return "STUCK"
     if why.startswith(BUDGET_SPENT):
-        return "TIME_LIMIT" if why.endswith("minutes") else "TOKEN_LIMIT"
+        return "TIME_LIMIT" if "minute" in why else "TOKEN_LIMIT"
     return "MAX_ITERATIONS" if why.startswith(LIMIT_REACHED) else "CORRUPTED"
 
 
