@@ -5,13 +5,15 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from support.host import assistant
+from support.host import assistant, frame
 from support.triage import entry, pipeline
 
 import tailhook
+from tailhook._core import iso_time
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.process import machine_modules
 from tailhook.hosts import NAMES
@@ -109,6 +111,19 @@ def test_a_prompt_that_concerns_no_loop_loads_what_a_stop_without_a_state_loads(
     assert prompt.exit_code == 0
     assert at_prompt == at_stop
     assert "tailhook.machines.idle" not in at_stop
+
+
+def test_a_budget_loads_what_judges_it_and_one_of_tokens_what_reads_them(project):
+    argv, loaded = project.argv, {}
+    for unit in ("", "tokens", "minutes"):
+        project.argv = argv
+        fields = {"began": iso_time(time.time() - 60), "briefed": "mine", "session_id": "mine", "stuck_after": 4}
+        project.loop(frame(**fields, **({unit: 10**6} if unit else {})))
+        stop, loaded[unit] = loaded_by(project)
+        assert stop.answer["decision"] == "block"
+    judges = {"tailhook.machines.budgets"}
+    assert loaded["minutes"] - loaded[""] == judges
+    assert loaded["tokens"] - loaded[""] == judges | {"tailhook.hook.budgets", "tailhook.hook.session_files"}
 
 
 def test_a_stop_behind_a_check_in_plain_words_loads_nothing_that_takes_lines_apart(project):

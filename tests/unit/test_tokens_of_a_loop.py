@@ -6,7 +6,10 @@ import random
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import binary, integers, lists, none, one_of, text
 from support.cases import in_one_test
+from support.long_runs import examples
 
 import tailhook
 from tailhook._core import iso_time
@@ -269,6 +272,24 @@ def test_bytes_without_a_record_are_passed_over(session):
     session.append(b"[]\n{}\nnull\n" + chance.randbytes(1000) + b"\n")
     session.respond("b")
     assert session.stop() == session.bill
+
+
+@settings(max_examples=examples(300))
+@given(chunks=lists(one_of(binary(max_size=300), integers(0, 40), none()), max_size=12), mark=text(max_size=60))
+def test_any_bytes_and_any_mark_give_a_count_and_no_error(tmp_path_factory, chunks, mark):
+    session = Session(tmp_path_factory.mktemp("any"))
+    session.fields["spent"] = mark
+    before = 0
+    for chunk in chunks:
+        if chunk is None:
+            session.path.unlink(missing_ok=True)
+        elif isinstance(chunk, int):
+            session.respond(f"r{chunk}", agent="a" * (chunk % 2))
+        else:
+            session.append(chunk)
+        count = session.stop()
+        assert count is None or count >= before
+        before = count or before
 
 
 def test_more_tokens_than_a_number_holds_stay_a_number(session):

@@ -51,7 +51,7 @@ def tokens_of(event: "HookEvent", fields: "Mapping[str, Any]") -> str:
     """
     if not event.counts_tokens:
         return ""
-    preload("hook.budgets")
+    preload("machines.budgets", "hook.session_files", "hook.budgets")
     from tailhook.hook.budgets import read_spent
 
     return read_spent(event, fields)
