@@ -290,6 +290,13 @@ def test_a_person_reads_what_is_spent_and_what_is_left():
     ]
 
 
+def test_before_a_stop_has_counted_the_tokens_a_person_reads_that():
+    fields = {"began": BEGAN, "tokens": 1000}
+    words = "Budget of tokens: 1,000. No stop has counted them yet; only those of Claude Code count."
+    assert describe_spending(fields, NOW) == [words]
+    assert describe_spending({"tokens": 1000, "minutes": 5}, NOW) == []
+
+
 def test_a_mark_is_read_as_it_was_written_and_keeps_the_newest_parts():
     spent = Spent(NOW)
     for number in range(200):

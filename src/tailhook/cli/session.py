@@ -80,9 +80,12 @@ def budgets_of(arguments: argparse.Namespace) -> dict[str, int]:
 
 
 def budget_facts(fields: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """Return what a loop has spent of each budget, as a member for --json; {} if it has none.  fields: of the loop."""
+    """Return what a loop has spent of each budget, as a member for --json; {} if it has none.
+
+    fields: of the loop.
+    """
     budgets = {
-        unit: {"spent": used, "limit": limit, "left": max(0, limit - used)}
+        unit: {"spent": used, "limit": limit, "left": None if used is None else max(0, limit - used)}
         for unit, (used, limit) in measure(fields, now).items()
     }
     return {"budgets": budgets} if budgets else {}

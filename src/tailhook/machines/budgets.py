@@ -105,15 +105,15 @@ def judge_budgets(fields: "Mapping[str, Any]", turn: "Turn | None", now: float) 
         return change, describe_spent(measured, unit), BUDGET_REASONS[unit]
     for unit, reason in BUDGET_REASONS.items():
         used, limit = measured.get(unit, (0, 1))
-        if used >= limit:
+        if used is not None and used >= limit:
             return {**change, "wrap_up": reason}, describe_spent(measured, unit), ""
     return change, "", ""
 
 
-def describe_spent(measured: "Mapping[str, tuple[int, int]]", unit: str) -> str:
+def describe_spent(measured: "Mapping[str, tuple[int | None, int]]", unit: str) -> str:
     """Return what a loop has spent of a budget.  measured: by `measure`."""
     used, limit = measured.get(unit, (0, 0))
-    return f"{BUDGET_SPENT}: {used:,} of {count_units(limit, unit)}"
+    return f"{BUDGET_SPENT}: {used or 0:,} of {count_units(limit, unit)}"
 
 
 def count_units(number: int, unit: str) -> str:
@@ -121,16 +121,18 @@ def count_units(number: int, unit: str) -> str:
     return f"{number:,} {unit if number != 1 else unit[:-1]}"
 
 
-def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int, int]]":
-    """Return what a loop has spent of each budget, and the budget, by its unit. Tokens are those of the last stop.
+def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int | None, int]]":
+    """Return what a loop that tailhook began has spent of each budget, and the budget, by its unit.
+
+    Tokens are those of the last stop; None if no stop has counted them.
 
     fields: of the loop.
     """
-    measured = {}
-    if limit := whole_number(fields.get("tokens")):
-        spent = parse_mark(fields.get("spent"))
-        measured["tokens"] = spent.tokens if spent else 0, limit
+    measured: dict[str, tuple[int | None, int]] = {}
     began = fields.get("began")
+    if began and (limit := whole_number(fields.get("tokens"))):
+        spent = parse_mark(fields.get("spent"))
+        measured["tokens"] = spent.tokens if spent else None, limit
     began_at = unix_time(began) if isinstance(began, str) else None
     if began_at is not None and (limit := whole_number(fields.get("minutes"))):
         measured["minutes"] = max(0, int((now - began_at) / 60)), limit
@@ -161,8 +163,11 @@ def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
 
 def describe_spending(fields: "Mapping[str, Any]", now: float) -> "list[str]":
     """Return a line for the person about each budget of a loop: what is spent, and what is left."""
-    notes = {"tokens": " (counted at the last stop)", "minutes": ""}
-    return [
-        f"Budget of {unit}: {used:,} of {limit:,} spent, {max(0, limit - used):,} left{notes[unit]}."
-        for unit, (used, limit) in measure(fields, now).items()
-    ]
+    lines = []
+    for unit, (used, limit) in measure(fields, now).items():
+        if used is None:
+            lines.append(f"Budget of {unit}: {limit:,}. No stop has counted them yet; only those of Claude Code count.")
+        else:
+            note = " (counted at the last stop)" if unit == "tokens" else ""
+            lines.append(f"Budget of {unit}: {used:,} of {limit:,} spent, {max(0, limit - used):,} left{note}.")
+    return lines
