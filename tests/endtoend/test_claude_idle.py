@@ -127,3 +127,26 @@ def test_an_agent_that_holds_for_a_shell_spends_one_iteration_and_goes_on_after_
     assert "task-notification" in model.requests[4].said
     assert [len(stop["background_tasks"]) for stop in stops()] == [1, 1, 0]
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
+
+
+def test_an_agent_that_stands_still_is_let_go_and_the_person_reads_why(installed):
+    with Model(START, *["Holding."] * 9) as model:
+        session = installed.run(model)
+    assert iterations(model) == [0, 0, 2, 3, 4, 5]  # the turn of the start had work
+    notes = [one["attachment"] for one in session.records("attachment")]
+    [note] = [one["content"] for one in notes if one["type"] == "hook_system_message"]
+    assert '4 stops in a row without a tool, with the words "Holding."' in note
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "STUCK"
+
+
+def test_a_paused_loop_lets_the_agent_stop_until_it_is_resumed(installed):
+    with Model(START, "First.", bash("tailhook loop pause"), "Paused.") as model:
+        session = installed.run(model)
+    assert iterations(model) == [0, 0, 2, 0]
+    with Model("Still paused.") as model:
+        installed.run(model, resume=session.id)
+    assert len(model.requests) == 1
+    installed.tailhook("loop", "resume")
+    with Model("Second.", DONE) as model:
+        installed.run(model, resume=session.id)
+    assert iterations(model) == [0, 3]
