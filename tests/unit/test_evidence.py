@@ -133,7 +133,7 @@ def test_a_refused_end_is_an_ordinary_iteration_with_the_reason_of_the_refusal()
     assert verdict.reason.endswith("\n\nIt did not count.")
     assert verdict.change["stack"][-1]["iter"] == 2
     assert asked == [(CHECKED, "COMPLETE", "signal")]
-    assert verdict.why.endswith("the signal did not count")
+    assert verdict.why.endswith("the end did not count")
 
 
 def test_an_end_that_counts_ends_the_loop_and_a_doubt_is_for_the_person():

@@ -51,8 +51,6 @@ class HookEvent:
     """
 
     has_ended_loop = False
-    asked: "Sequence[str]" = ()
-    gate_verdict: "Verdict[list[str]] | None" = None
     counts_tokens = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
@@ -66,6 +64,8 @@ class HookEvent:
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
         self.newest: NewestMessage | None = None
+        self.asked: Sequence[str] = ()
+        self.gate_verdict: Verdict[list[str]] | None = None
 
     def is_stop(self) -> bool:
         """Return whether the machines decide about it: an agent's own stop, not a sub-agent's."""
@@ -178,10 +178,6 @@ class HookEvent:
         from tailhook.hook.turns import turn_of
 
         return turn_of(self)
-
-    def can_read_tools(self) -> bool:
-        """Return whether the host's transcripts show which tools ran and which failed."""
-        return True
 
     def transcript_path(self) -> str:
         """Return the transcript's path in the payload, "" if there is none."""

@@ -7,7 +7,7 @@ import posix
 from time import localtime, monotonic, sleep, strftime
 
 from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
-from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES
+from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.gate import (
     COMPACTION,
     MAX_EDITS,
@@ -27,7 +27,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tailhook.hook.event import HookEvent
     from tailhook.machines.gate import Rule
 
     # When something happened (Unix seconds), and what: None stands for all that was not read.
@@ -72,7 +71,7 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     checks = evidence.parse_checks(frame)
     if not checks:
         return evidence.Evidence(unknown="they are not valid")
-    if not event.can_read_tools():
+    if type(event) is not HookEvent:  # of another host than Claude Code
         return evidence.Evidence(unknown="the runs of tools in this host's transcripts are not read")
     began = frame.get("began")
     wait_for_last_message(event)

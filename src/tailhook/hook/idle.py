@@ -2,7 +2,7 @@
 
 from tailhook._core import preload, signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import EVIDENCE_MODULES, MACHINES, decide_and_save, once_in_session
+from tailhook.hook.machines import MACHINES, decide_and_save, once_in_session
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
@@ -93,7 +93,7 @@ def facts_of(
     def refusal(top: "dict[str, Any]", reason: str, signal: str) -> tuple[str, str]:
         if not top.get("checks") and "gate" not in event.asked:
             return "", ""
-        preload(*EVIDENCE_MODULES)
+        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
         from tailhook.hook.evidence import refuse_end
 
         return refuse_end(event, top, reason, signal)

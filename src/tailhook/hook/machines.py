@@ -65,13 +65,6 @@ MACHINES: "dict[str, Machine]" = {
 }
 
 
-# What a hook loads if a signal would end a loop with checks, or if the gate machine is asked, too.
-EVIDENCE_MODULES = (
-    *("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate"),
-    *("machines.evidence", "hook.evidence"),
-)
-
-
 def machines_with(field: "Literal['default', 'marker_files', 'repeats', 'reports']") -> list[str]:
     """Return the machines for which a field is set."""
     return [name for name, machine in MACHINES.items() if machine.get(field)]

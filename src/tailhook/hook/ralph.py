@@ -3,7 +3,7 @@
 from tailhook._core import get_text, iso_time, preload, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import EVIDENCE_MODULES, decide_and_save, once_in_session
+from tailhook.hook.machines import decide_and_save, once_in_session
 from tailhook.hook.payload import is_paused
 from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
@@ -88,7 +88,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
     def refusal(values: "Mapping[str, str | None]", reason: str, signal: str) -> tuple[str, str]:
         if not values.get("checks") and "gate" not in event.asked:
             return "", ""
-        preload(*EVIDENCE_MODULES)
+        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
         from tailhook.hook.evidence import refuse_end
 
         return refuse_end(event, values, reason, signal)

@@ -59,10 +59,6 @@ class TranslatedEvent(HookEvent):
         """Return whether the host's answers can."""
         return bool(self.host.HOOKS_FILE.get("prompt_event"))
 
-    def can_read_tools(self) -> bool:
-        """Return whether the host's transcripts show which tools ran and which failed: not in the form that is read."""
-        return False
-
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""
         return wanted if self.host.READS_EXIT_2 else 0

@@ -27,7 +27,6 @@ PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a pa
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 MAX_MODE_CHARS = 40
-MAX_REFUSAL_CHARS = 9660  # if the signal of an end did not count
 MAX_BRIEFING_CHARS = 9350  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
@@ -157,8 +156,8 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         if reason:
             return end_frame(claimed, reason, spent, now)
         if spent and count < limit:
-            asked = iterate(claimed, count + 1, limit, facts, now, None, changes, refusal)
-            return ask_to_wrap_up(asked, spent)
+            asked = iterate(claimed, count + 1, limit, facts, now, None, changes)
+            return refused(ask_to_wrap_up(asked, spent), refusal)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
@@ -175,7 +174,16 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
             return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
         if still:
             changes["still"] = still
-    return iterate(claimed, count + 1, limit, facts, now, work, changes, refusal)
+    return refused(iterate(claimed, count + 1, limit, facts, now, work, changes), refusal)
+
+
+def refused(verdict: "Verdict[dict[str, Any]]", refusal: str) -> "Verdict[dict[str, Any]]":
+    """Return an iteration, with the reason why the loop's end did not count; "" if it has no end."""
+    if refusal:
+        from tailhook.machines.evidence import add_refusal
+
+        add_refusal(verdict, refusal)
+    return verdict
 
 
 def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
@@ -197,7 +205,6 @@ def iterate(
     now: float,
     work: "Work | None",
     changes: "dict[str, str]",
-    refusal: str,
 ) -> "Verdict[dict[str, Any]]":
     """Return the verdict that blocks and counts the next turn.
 
@@ -222,11 +229,7 @@ def iterate(
         reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
     if work:
         reason += f"\n\n{work.advice()}"
-    why = f"iteration {count}/{limit}"
-    if refusal:
-        reason = f"{reason}\n\n{refusal}"[:MAX_REFUSAL_CHARS]
-        why += "; the signal did not count"
-    return Verdict("block", why, moved, reason)
+    return Verdict("block", f"iteration {count}/{limit}", moved, reason)
 
 
 def brief(

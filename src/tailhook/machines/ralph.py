@@ -154,12 +154,9 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         seen["waits"] = work.mark()
     elif state.get("waits") and state.get("began"):
         seen["waits"] = ""
-    why = f"iteration {count}{f'/{limit}' if limit else ''}"
-    if refusal:
-        reason, why = f"{reason}\n\n{refusal}", f"{why}; the promise did not count"
     verdict: Verdict[Values] = Verdict(
         "block",
-        why,
+        f"iteration {count}{f'/{limit}' if limit else ''}",
         {"iteration": str(count), **claimed, **briefed, **seen},
         reason,
         message=turn,
@@ -168,6 +165,10 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         from tailhook.machines.budgets import ask_to_wrap_up
 
         ask_to_wrap_up(verdict, spent)
+    if refusal:
+        from tailhook.machines.evidence import add_refusal
+
+        add_refusal(verdict, refusal, None)
     return verdict
 
 
