@@ -1,6 +1,7 @@
 """Writes sessions of Claude Code (2.1.329) with edits and commands, by the agent and by sub-agents, at given times."""
 
 import json
+import os
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -49,10 +50,13 @@ class Agent:
         }
 
     def write(self, *records: dict) -> None:
-        """Append records to the transcript."""
+        """Append records to the transcript, at the time of the last one."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as out:
             out.writelines(f"{json.dumps(one, separators=(',', ':'))}\n" for one in records)
+        if "timestamp" in records[-1]:
+            at = datetime.fromisoformat(records[-1]["timestamp"]).timestamp()
+            os.utime(self.path, (at, at))
 
     def write_words(self, words: str, at: float) -> None:
         """Write a message."""

@@ -78,8 +78,8 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     since = unix_time(began) if isinstance(began, str) else None
     if since is not None and since > event.now:  # the clock was set back
         since = None
-    happened = Happened(event, checks, since)
     try:
+        happened = Happened(event, checks, since)
         found = evidence.find_evidence(
             checks, happened, lambda: happened.unread, evidence.Beginning(clock_time(since)), signal
         )
