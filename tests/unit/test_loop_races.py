@@ -74,7 +74,16 @@ class Race:
         push: for `start`, nest the new loop. Otherwise it takes the place of the old one.
         """
         self.environment[b"CLAUDE_CODE_SESSION_ID"] = session.encode()
-        words = Namespace(stuck_after=4, json=False, prompt=[NEW_GOAL], prompt_file=None)
+        words = Namespace(
+            json=False,
+            prompt=[NEW_GOAL],
+            prompt_file=None,
+            check=[],
+            check_files=[],
+            stuck_after=4,
+            tokens=None,
+            minutes=None,
+        )
         if self.kind == "ralph":
             words = Namespace(**vars(words), max_iterations=5, completion_promise="TESTS GREEN", force=True)
         else:
