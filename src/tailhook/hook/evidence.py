@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_SUB_AGENTS = 500  # transcripts to read
 FOREVER = float("inf")
 LATE_MESSAGE_TIMEOUT_S = 1.0
-POLL_INTERVAL_S = 0.01
+MESSAGE_POLL_INTERVAL_S = 0.01
 SPEAKERS = ("assistant", "user")
 
 
@@ -99,7 +99,7 @@ def wait_for_last_message(event: "HookEvent") -> None:
     deadline = monotonic() + LATE_MESSAGE_TIMEOUT_S
     words = event.last_text_block().strip()
     while words and not is_last_message(event.transcript_path(), words) and monotonic() < deadline:
-        sleep(POLL_INTERVAL_S)
+        sleep(MESSAGE_POLL_INTERVAL_S)
 
 
 def is_last_message(path: str, words: str) -> bool:

@@ -156,8 +156,8 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         if reason:
             return end_frame(claimed, reason, spent, now)
         if spent and count < limit:
-            asked = iterate(claimed, count + 1, limit, facts, now, None, changes)
-            return refused(ask_to_wrap_up(asked, spent), refusal)
+            asked = refused(iterate(claimed, count + 1, limit, facts, now, None, changes), refusal)
+            return ask_to_wrap_up(asked, spent)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True

@@ -161,14 +161,14 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         reason,
         message=turn,
     )
-    if spent:
-        from tailhook.machines.budgets import ask_to_wrap_up
-
-        ask_to_wrap_up(verdict, spent)
     if refusal:
         from tailhook.machines.evidence import add_refusal
 
         add_refusal(verdict, refusal, None)
+    if spent:
+        from tailhook.machines.budgets import ask_to_wrap_up
+
+        ask_to_wrap_up(verdict, spent)
     return verdict
 
 
