@@ -151,11 +151,14 @@ def new_sub_agents(path: str, since: float) -> "list[tuple[float, str]]":
 
     path: of the session's own transcript.
     """
+    found = []
     try:
-        listed = zip(range(MAX_AGENT_FILES), agent_transcripts(path), strict=False)
-        return [one for _, one in listed if one[0] >= since]
+        for _, one in zip(range(MAX_AGENT_FILES), agent_transcripts(path), strict=False):
+            if one[0] >= since:
+                found.append(one)
     except (OSError, ValueError):
-        return []
+        pass  # a folder cannot be read: what was found before counts
+    return found
 
 
 def find_end(fd: int, start: int, end: int) -> int:
