@@ -16,7 +16,7 @@ cdef object rec_has_failed(RecIds* results, RecSlice* use_id):
 @cython.no_gc_clear  # the window borrows the file from this object; a finalizer may still iterate
 cdef class ToolUseIterator:
     cdef object file
-    cdef object names  # of the tools whose uses are returned
+    cdef object names  # of the tools whose uses are returned; None: all
     cdef RecIds results  # of uses, marked if the result is an error; a result is newer than its use
     cdef list found    # uses in the line that was read last, the oldest first
     cdef WinWindow window
@@ -55,7 +55,10 @@ cdef class ToolUseIterator:
                 if rec_add_id(&self.results, &block.use_id, rec_value_is_true(&block.is_error)) < 0:
                     raise MemoryError()
         elif rec_value_is(&block.type, LIT(b"tool_use")) and block.input.start != NULL:
-            if rec_value_is_utf8(&block.name) and (name := rec_value_string(&block.name)) in self.names:
+            if not rec_value_is_utf8(&block.name):
+                return 0
+            name = rec_value_string(&block.name)
+            if self.names is None or name in self.names:
                 use_id = failed = None
                 if rec_value_is_utf8(&block.id):
                     use_id, failed = rec_value_string(&block.id), rec_has_failed(&self.results, &block.id)

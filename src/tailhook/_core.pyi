@@ -404,7 +404,7 @@ def repeated_records(
 
 def reverse_tool_uses(
     file: int | BinaryIO | FileIO,
-    names: Container[str],
+    names: Container[str] | None,
     start: int = 0,
     end: int | None = None,
     max_line: int | None = None,
@@ -415,7 +415,7 @@ def reverse_tool_uses(
     The input is the JSON text of the tool_use block's `input`, its UTF-8 unchecked. A use failed if its tool_result
     block has `is_error` true; None if no result follows it. The offset is the line's.
 
-    names: of the tools whose uses are returned. Uses without an input are left out.
+    names: of the tools whose uses are returned; None for all. Uses without an input are left out.
     max_lines: the largest number of lines to read.
     """
 

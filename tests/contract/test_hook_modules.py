@@ -14,8 +14,7 @@ from support.triage import entry, pipeline
 
 import tailhook
 from tailhook._core import iso_time
-from tailhook.hook.machines import MACHINES
-from tailhook.hook.process import machine_modules
+from tailhook.hook.machines import MACHINES, machine_modules
 from tailhook.hosts import NAMES
 
 ALWAYS = {

@@ -11,7 +11,7 @@ from support.oracles.memory_lines import Scorer
 from tailhook import _core
 from tailhook.hook import payload
 from tailhook.hook.config import KEYS, read_sections
-from tailhook.machines import idle, memory, ralph, triage, whole_number
+from tailhook.machines import idle, idle_briefing, memory, ralph, triage, whole_number
 from tailhook.stores.frontmatter import FrontMatter
 from tailhook.stores.jsonfile import find_files
 from tailhook.stores.jwz import Store
@@ -29,7 +29,7 @@ def idle_state(data):
         top = state["stack"][-1]
         assert whole_number(top["iter"]) < whole_number(top["max"])
         assert idle.age_of(state, NOW) <= idle.STALE_AFTER_S
-    idle.is_live(state, NOW)
+    idle_briefing.is_live(state, NOW)
 
 
 def ralph_state(data):

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tailhook.hook.machines import MACHINES
-from tailhook.hook.process import machine_hook
-from tailhook.hook.protocols import DecidingMachine, LoopMachine
+from tailhook.hook.machines import MACHINES, machine_hook, machines_with
+from tailhook.hook.protocols import BriefingHook, DecidingMachine, LoopBriefing
 from tailhook.hosts import DEFAULT, NAMES, find_host
 from tailhook.hosts.protocols import HooksFileFields, Host, RequiredHooksFileFields, TranslatedHost
 from tailhook.install.hooks_file import HooksFile
@@ -143,8 +142,8 @@ def test_a_module_of_the_hook_can_be_imported_by_itself(module):
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_machine_has_the_functions_that_its_row_promises(name):
     row, hook = MACHINES[name], machine_hook(name)
-    promised = {"report" if row.get("reports") else "ask", *(["repeat"] if row.get("repeats") else [])}
-    assert {word for word in ("ask", "repeat", "report") if hasattr(hook, word)} == promised
+    promised = {"report" if row.get("reports") else "ask"}
+    assert {word for word in ("ask", "report") if hasattr(hook, word)} == promised
     assert set(row.get("user_keys", ())) <= set(row.get("keys", ()))
 
 
@@ -171,13 +170,21 @@ def test_the_module_of_a_machine_fulfils_its_protocol(name):
     module = importlib.import_module(f"tailhook.machines.{name}")
     assert isinstance(module.Facts, type)
     assert "Facts" in [written(one.annotation) for one in inspect.signature(module.decide).parameters.values()]
-    for protocol in [DecidingMachine, LoopMachine] if MACHINES[name].get("repeats") else [DecidingMachine]:
-        functions = {word: function for word, function in vars(protocol).items() if not word.startswith("_")}
-        promised = {
-            word: written(inspect.signature(function).return_annotation) for word, function in functions.items()
-        }
-        found = {word: written(inspect.signature(getattr(module, word)).return_annotation) for word in functions}
-        assert found == promised
+    assert_fulfils(module, DecidingMachine)
+
+
+def assert_fulfils(module, protocol):
+    """Check that a module has a protocol's functions, with the same results."""
+    functions = {word: function for word, function in vars(protocol).items() if not word.startswith("_")}
+    promised = {word: written(inspect.signature(function).return_annotation) for word, function in functions.items()}
+    found = {word: written(inspect.signature(getattr(module, word)).return_annotation) for word in functions}
+    assert found == promised
+
+
+@pytest.mark.parametrize("name", machines_with("repeats"))
+def test_a_machine_that_repeats_its_loop_has_two_modules_for_its_briefing(name):
+    assert_fulfils(importlib.import_module(f"tailhook.machines.{name}_briefing"), LoopBriefing)
+    assert_fulfils(importlib.import_module(f"tailhook.hook.{name}_briefing"), BriefingHook)
 
 
 @pytest.mark.parametrize("name", NAMES)

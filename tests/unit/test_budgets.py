@@ -3,9 +3,10 @@
 import pytest
 from support.cases import in_one_test
 from support.idle_states import DONE, NOW, frame, looping
+from support.own_loops import QuietTurn, own_loop
 
 from tailhook._core import iso_time
-from tailhook.machines import idle, ralph
+from tailhook.machines import idle, idle_briefing, ralph, ralph_briefing
 from tailhook.machines.budgets import Spent, describe_budgets, describe_spending, measure, parse_mark
 from tailhook.machines.waiting import Work
 
@@ -13,8 +14,8 @@ BEGAN = iso_time(NOW - 600)
 NO_NUMBERS = ["0", 0, -1, "-5", "x", "", "1e300", 1e300, 10.0, True, None, [], {}, [100], 2**53 + 1, "9" * 65]
 
 
-class Loop:
-    """A loop with budgets, and its stops. Each gives the verdict on the state that the one before left.
+class Loop(QuietTurn):
+    """A loop with budgets, its stops and its turns. Each stop gives the verdict on the state that the one before left.
 
     used: the tokens so far, None if they cannot be counted.
     minutes: since the loop began.
@@ -22,6 +23,7 @@ class Loop:
 
     def __init__(self, machine, outer=(), **fields):
         self.machine, self.used, self.minutes, self.asked = machine, 0, 1, 0
+        self.background = None
         common = {"began": BEGAN, "session_id": "mine", "briefed": "mine", **fields}
         if machine is idle:
             self.state = looping(*outer, frame(**common))
@@ -45,18 +47,20 @@ class Loop:
         spent.tokens = self.used
         return spent.mark()
 
-    def stop(self, is_done=False, **facts):
+    def work(self):
+        return self.background
+
+    def stop(self, is_done=False, background=None, **facts):
+        self.background = background
         if self.machine is idle:
             self.state["updated_at"] = iso_time(self.now() - 60)
             signals = (DONE,) if is_done else ()
-            given = idle.Facts("mine", signals=lambda: signals, **{"turn": lambda: self, **facts})
+            given = idle.Facts("mine", signals=lambda: signals, own=own_loop(self, self.now()), **facts)
             found = idle.decide(self.state, given, self.now())
             self.state = found.change or self.state
         else:
             promises = ("GREEN",) if is_done else ()
-            given = ralph.Facts(
-                "mine", promises=lambda own_line: promises, now=self.now(), **{"turn": lambda: self, **facts}
-            )
+            given = ralph.Facts("mine", promises=lambda own_line: promises, own=own_loop(self, self.now()), **facts)
             found = ralph.decide(self.state, "Work.", given)
             self.state = {**self.state, **(found.change or {})}
         return found
@@ -64,7 +68,7 @@ class Loop:
     def reason(self, found):
         """Return the saved reason of the loop's end."""
         assert found.ended
-        return self.state["reason"] if self.machine is idle else ralph.end_reason(found.why)
+        return self.state["reason"] if self.machine is idle else found.end
 
 
 @pytest.fixture(params=[idle, ralph], ids=["idle", "ralph"])
@@ -154,21 +158,21 @@ def test_of_two_spent_budgets_the_tokens_are_the_reason(machine):
 
 
 def test_a_budget_is_judged_before_waiting_and_before_standing_still(machine):
-    work = Work({"a": "shell `make`"}, lambda: "0@0", lambda place: False)
+    work = Work({"a": "shell `make`"}, QuietTurn())
     loop = Loop(machine, minutes=5, waits=work.mark(), stuck_after=1)
     loop.minutes = 6
-    asked = loop.stop(work=lambda: work)
+    asked = loop.stop(background=work)
     assert asked.outcome == "block"
     assert "In the background" not in asked.reason
-    assert loop.reason(loop.stop(work=lambda: work)) == "TIME_LIMIT"
+    assert loop.reason(loop.stop(background=work)) == "TIME_LIMIT"
 
 
 def test_a_stop_that_waits_saves_no_count(machine):
-    work = Work({"a": "shell `make`"}, lambda: "0@0", lambda place: False)
+    work = Work({"a": "shell `make`"}, QuietTurn())
     loop = Loop(machine, tokens=1000)
-    assert "In the background" in loop.stop(work=lambda: work).reason
+    assert "In the background" in loop.stop(background=work).reason
     loop.used = 500
-    waiting = loop.stop(work=lambda: work)
+    waiting = loop.stop(background=work)
     assert (waiting.outcome, waiting.change) == ("allow", None)
 
 
@@ -253,7 +257,8 @@ def test_a_last_turn_with_a_damaged_reason_is_over_too(kind, reason):
 def test_the_reason_stays_below_what_hosts_show_whatever_is_in_it(refused):
     loop = Loop(idle, briefed="", tokens=2**53, minutes=2**53, prompt_file="p" * 100, iter=2**52, max=2**53)
     loop.used = 2**53
-    asked = loop.stop(is_done=bool(refused), goal=lambda: "Work. " * 5000, refusal=lambda *_: (refused, ""))
+    loop.refuse_end = lambda *_: (refused, "")
+    asked = loop.stop(is_done=bool(refused), goal=lambda: "Work. " * 5000)
     assert len(asked.reason) < 10_000
     assert asked.reason.endswith("The loop ends when you stop.")
     assert DONE in asked.reason
@@ -275,9 +280,9 @@ def test_the_briefing_names_the_budgets():
     fields = {"began": BEGAN, "tokens": 250_000, "minutes": 90}
     [line] = describe_budgets(fields)
     assert line.startswith("Budget: 250,000 tokens (input, cache creation and output) and 90 minutes since the loop")
-    assert line in idle.briefing(looping(frame(**fields)), "Work.", idle.Facts("mine"))
-    assert line in ralph.briefing({key: str(value) for key, value in fields.items()}, "Work.")
-    assert "Budget" not in idle.briefing(looping(frame(began=BEGAN)), "Work.", idle.Facts("mine"))
+    assert line in idle_briefing.briefing(looping(frame(**fields)), "Work.", idle.Facts("mine"))
+    assert line in ralph_briefing.briefing({key: str(value) for key, value in fields.items()}, "Work.")
+    assert "Budget" not in idle_briefing.briefing(looping(frame(began=BEGAN)), "Work.", idle.Facts("mine"))
 
 
 def test_a_person_reads_what_is_spent_and_what_is_left():

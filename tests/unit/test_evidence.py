@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.host import frame, looping
+from support.own_loops import QuietTurn, own_loop
 
+from tailhook.cli.checks import quote_list
 from tailhook.machines import evidence, idle, ralph
 from tailhook.machines.evidence import Beginning, find_evidence, needs_evidence, parse_checks
 from tailhook.machines.gate import MAX_NAMED, MAX_RULES, Edit
-from tailhook.stores.frontmatter import FrontMatter, quote_list
+from tailhook.stores.frontmatter import FrontMatter
 
 BEGAN = "2026-01-02T03:04:05Z"
 CHECKED = frame(began=BEGAN, checks=["pytest"], session_id="mine")
@@ -113,6 +115,13 @@ def test_done_claims_success():
 # ---- the machines --------------------------------------------------------------
 
 
+class Refusing(QuietTurn):
+    """A quiet turn.  refuse_end: as of a turn."""
+
+    def __init__(self, refuse_end):
+        self.refuse_end = refuse_end
+
+
 def stop(top, refusal=("", ""), said="<loop-done>COMPLETE</loop-done>"):
     """Return idle's verdict on a signal, and the arguments with which it asked about the end."""
     asked = []
@@ -121,7 +130,7 @@ def stop(top, refusal=("", ""), said="<loop-done>COMPLETE</loop-done>"):
         asked.append((frame, reason, signal))
         return refusal
 
-    facts = idle.Facts("mine", signals=lambda: [said], refusal=refuse)
+    facts = idle.Facts("mine", signals=lambda: [said], own=own_loop(Refusing(refuse)))
     state = looping(top)
     return idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60), asked
 
@@ -154,7 +163,7 @@ def test_the_checks_of_the_inner_loop_count_for_its_end_alone():
     facts = idle.Facts(
         "mine",
         signals=lambda: ["<loop-done>COMPLETE</loop-done>"],
-        refusal=lambda top, *_: asked.append(top["checks"]) or ("", ""),
+        own=own_loop(Refusing(lambda top, *_: asked.append(top["checks"]) or ("", ""))),
     )
     verdict = idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60)
     assert [one["id"] for one in verdict.change["stack"]] == ["f"]
@@ -172,7 +181,7 @@ def test_a_long_refusal_beside_a_long_goal_stays_within_what_hosts_show():
         "mine",
         signals=lambda: ["<loop-done>COMPLETE</loop-done>"],
         goal=lambda: "x" * 20_000,
-        refusal=lambda *_: ("y" * 20_000, ""),
+        own=own_loop(Refusing(lambda *_: ("y" * 20_000, ""))),
     )
     state = looping(CHECKED)
     verdict = idle.decide(state, facts, idle.time_of(state["updated_at"]) + 60)
@@ -183,7 +192,7 @@ def test_a_long_refusal_beside_a_long_goal_stays_within_what_hosts_show():
 def promise(refusal, **more):
     """Return ralph's verdict on a kept promise."""
     values = {"iteration": "1", "max_iterations": "5", "completion_promise": "GREEN", "began": BEGAN, **more}
-    facts = ralph.Facts("mine", promises=lambda own_line: ["GREEN"], refusal=lambda *_: refusal)
+    facts = ralph.Facts("mine", promises=lambda own_line: ["GREEN"], own=own_loop(Refusing(lambda *_: refusal)))
     return ralph.decide({key: value for key, value in values.items() if value}, "Work.", facts)
 
 
@@ -203,7 +212,7 @@ def test_a_promise_of_another_tools_loop_and_one_at_the_limit_end_it(more):
 def test_a_kept_promise_with_a_doubt_has_the_reason_complete():
     verdict = promise(("", " (its checks are unknown: it is not there)"))
     assert verdict.why.endswith("it is not there)")
-    assert ralph.end_reason(verdict.why) == "COMPLETE"
+    assert verdict.end == "COMPLETE"
 
 
 # ---- the fields ----------------------------------------------------------------

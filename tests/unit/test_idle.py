@@ -13,8 +13,8 @@ from tailhook.machines.idle import (
     Facts,
     age_of,
     decide,
-    is_live,
 )
+from tailhook.machines.idle_briefing import is_live
 
 
 def with_signals(*words, **fields):

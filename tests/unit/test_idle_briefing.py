@@ -9,16 +9,15 @@ from tailhook._core import iso_time
 from tailhook.cli.loop import new_frame
 from tailhook.machines import whole_number
 from tailhook.machines.idle import (
-    MAX_BRIEFING_CHARS,
     SIGNALS,
     Facts,
-    briefing,
     decide,
-    is_live,
     is_same_loop,
     top_frame,
     words_since,
 )
+from tailhook.machines.idle_briefing import briefing, is_live
+from tailhook.machines.idle_words import MAX_BRIEFING_CHARS
 
 # ---- numbers and times -------------------------------------------------------
 

@@ -16,14 +16,13 @@ from support.oracles import jwz
 from tailhook._core import flock_within, write_json
 from tailhook.cli import loop as loop_commands
 from tailhook.cli import ralph as ralph_commands
-from tailhook.cli.loop_ends import find_last_end, read_last_end
+from tailhook.cli.loop_ends import find_last_end, read_end, read_last_end
 from tailhook.cli.output import CommandError
+from tailhook.hook.briefings import briefing_hook
 from tailhook.hook.event import HookEvent
-from tailhook.hook.process import machine_hook
-from tailhook.machines import idle
-from tailhook.machines import ralph as ralph_machine
+from tailhook.hook.machines import machine_hook
+from tailhook.machines import idle, ralph_briefing
 from tailhook.stores import RALPH_FILE, atomic
-from tailhook.stores.frontmatter import read_end
 from tailhook.stores.loop import find_loop
 from tailhook.stores.ralph import find_ralph
 
@@ -66,7 +65,7 @@ class Race:
     def prompt(self):
         """Give an agent a prompt."""
         payload = {"session_id": "mine", "cwd": str(self.folder)}
-        machine_hook(self.machine).brief(HookEvent(payload, "UserPromptSubmit"))
+        briefing_hook(self.machine).brief(HookEvent(payload, "UserPromptSubmit"))
 
     def run(self, action, session="", push=False):
         """Run a command of the loop in this process, for a session or outside of one; return whether it succeeded.
@@ -113,13 +112,13 @@ class Race:
         """Return whether a loop runs or is paused."""
         loop = self.found()
         if self.kind == "ralph":
-            return loop is not None and ralph_machine.has_counts(loop.state)
+            return loop is not None and ralph_briefing.has_counts(loop.state)
         return loop is not None and bool(loop.state["stack"]) and loop.state["event"] == "STATE"
 
     def is_paused(self):
         """Return whether the loop is paused."""
         if self.kind == "ralph":
-            return ralph_machine.is_ralph_paused(self.found().state)
+            return ralph_briefing.is_ralph_paused(self.found().state)
         return idle.is_loop_paused(self.found().state["stack"][-1])
 
     def end_reason(self):

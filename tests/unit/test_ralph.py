@@ -4,7 +4,8 @@ import pytest
 from support.cases import in_one_test
 
 from tailhook._core import promises
-from tailhook.machines.ralph import Facts, beginning_of, briefing, decide, is_live, normalize_space
+from tailhook.machines.ralph import Facts, beginning_of, decide, normalize_space
+from tailhook.machines.ralph_briefing import briefing, is_live
 
 PROMPT = "Make the tests pass."
 

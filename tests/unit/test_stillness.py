@@ -3,28 +3,23 @@
 import pytest
 from support.cases import in_one_test
 from support.idle_states import NOW, frame, looping
+from support.own_loops import QuietTurn, own_loop
 
-from tailhook.machines import idle, ralph
-from tailhook.machines.stillness import Turn, judge_stillness
+from tailhook.machines import idle, idle_briefing, ralph, ralph_briefing
+from tailhook.machines.stillness import judge_stillness
 
 BEGAN = "2026-01-02T00:00:00Z"
 FAILED = ("Bash", '{"command":"make"}', "Error: no rule, line 7")
 
 
-class Stops:
-    """Stops of one agent. Each gives the verdict on the state that the one before left.
+class Stops(QuietTurn):
+    """Stops of one agent, and its turns. Each stop gives the verdict on the state that the one before left.
 
     log: the calls of tools, oldest first; its length is the transcript's size.
     """
 
     def __init__(self, machine, stuck_after=4, began=BEGAN):
         self.machine, self.log, self.said = machine, [], b""
-        self.turn = Turn(
-            lambda: f"{len(self.log)}@0",
-            lambda place: len(self.log) > int(place.partition("@")[0]),
-            lambda place: reversed(self.log[int(place.partition("@")[0]) :]),
-            lambda: self.said,
-        )
         common = {"began": began, "session_id": "mine", "stuck_after": stuck_after}
         self.state = (
             looping(frame(**{**common, "max": 100}))
@@ -32,12 +27,21 @@ class Stops:
             else {**common, "stuck_after": str(stuck_after), "iteration": "1"}
         )
 
+    def place(self):
+        return f"{len(self.log)}@0"
+
+    def calls(self, place):
+        return reversed(self.log[int(place.partition("@")[0]) :])
+
+    def words(self):
+        return self.said
+
     def facts(self):
-        return self.machine.Facts("mine", turn=lambda: self.turn)
+        return self.machine.Facts("mine", own=own_loop(self))
 
     def prompt(self):
         given = (self.state, self.facts(), NOW) if self.machine is idle else (self.state, "Work.", self.facts())
-        self.keep(self.machine.brief(*given))
+        self.keep((idle_briefing if self.machine is idle else ralph_briefing).brief(*given))
         return self
 
     def keep(self, found):
@@ -128,7 +132,7 @@ def test_the_end_has_the_reason_stuck():
     found = [agent.stop("A.") for _ in range(4)][-1]
     assert (found.change["event"], found.change["reason"], found.change["stack"]) == ("DONE", "STUCK", [])
     agent = Stops(ralph).prompt()
-    assert ralph.end_reason([agent.stop("A.") for _ in range(4)][-1].why) == "STUCK"
+    assert [agent.stop("A.") for _ in range(4)][-1].end == "STUCK"
 
 
 def test_only_the_inner_loop_ends():
@@ -142,9 +146,10 @@ def test_only_the_inner_loop_ends():
 
 
 def test_a_mark_of_any_form_is_a_beginning():
-    turn = Turn(lambda: "3", lambda place: False, lambda place: (), lambda: b"A.")
+    turn = Stops(idle)
+    turn.log, turn.said = [None] * 3, b"A."
     new, _ = judge_stillness(None, turn, 2)
     said = new.split(" ")[1]
-    assert judge_stillness(f"3 {said} 1 0 0", turn, 2)[1]
-    for mark in ("", 7, [], f"3 {said} 1", f" {said} 1 0 0", f"3 {said} -1 0 0", f"3 {said} 1 0 0 0"):
+    assert judge_stillness(f"3@0 {said} 1 0 0", turn, 2)[1]
+    for mark in ("", 7, [], f"3@0 {said} 1", f" {said} 1 0 0", f"3@0 {said} -1 0 0", f"3@0 {said} 1 0 0 0"):
         assert judge_stillness(mark, turn, 2) == (new, "")

@@ -3,6 +3,7 @@
 import pytest
 from support.cases import in_one_test
 from support.idle_states import DONE, NOW, frame, looping
+from support.own_loops import QuietTurn, own_loop
 
 from tailhook.machines import CLAIM, idle, ralph
 from tailhook.machines.waiting import MAX_LISTED_WORK, Work, find_work
@@ -12,8 +13,8 @@ SHELL = {"id": "b1", "type": "shell", "status": "running", "description": "the t
 WAKE_UP = {"id": "c1", "schedule": "0 9 * * 1", "recurring": False, "prompt": "Look again."}
 
 
-class Stops:
-    """Stops of one agent. Each gives the verdict on the state that the one before left.
+class Stops(QuietTurn):
+    """Stops of one agent, and its turns. Each stop gives the verdict on the state that the one before left.
 
     size: of the transcript.  tools_at: the sizes at which the agent used a tool.
     """
@@ -29,21 +30,26 @@ class Stops:
 
     def stop(self, *tasks, wake_ups=(), signals=(), session="mine"):
         names = find_work(list(tasks), list(wake_ups))
-        work = (
-            Work(names, lambda: str(self.size), lambda place: any(at >= int(place) for at in self.tools_at))
-            if names
-            else None
-        )
+        self.found = Work(names, self) if names else None
         if self.machine is idle:
-            facts = idle.Facts(session, signals=lambda: signals, work=lambda: work)
+            facts = idle.Facts(session, signals=lambda: signals, own=own_loop(self))
             found = idle.decide(self.state, facts, NOW)
             self.state = self.state if found.change is None else found.change
         else:
-            facts = ralph.Facts(session, promises=lambda own_line: signals, work=lambda: work)
+            facts = ralph.Facts(session, promises=lambda own_line: signals, own=own_loop(self))
             found = ralph.decide(self.state, "Work.", facts)
             self.state = {**self.state, **(found.change or {})}
         self.size += 10
         return found
+
+    def work(self):
+        return self.found
+
+    def place(self):
+        return str(self.size)
+
+    def used_tools(self, place):
+        return any(at >= int(place or 0) for at in self.tools_at)
 
     def use_tool(self):
         self.tools_at.append(self.size)
@@ -110,7 +116,9 @@ def test_a_loop_of_another_program_never_waits(agent):
 
 
 def test_another_saved_value_is_not_a_wait():
-    work = Work(find_work([SHELL], None), lambda: "1", lambda place: not place)
+    turn = Stops(idle)
+    turn.size, turn.tools_at = 1, [0]
+    work = Work(find_work([SHELL], None), turn)
     ids = work.mark().partition(":")[2]
     assert work.is_waited_for(f"1:{ids}")
     for mark in (None, "", 7, [], ids, f":{ids}", "1:x", f"1:{ids}:"):
@@ -139,7 +147,7 @@ def test_work_is_in_flight_while_it_runs_is_pending_or_has_no_status(status, kin
 
 def test_hostile_names_stay_on_one_line_and_many_are_counted():
     tasks = [{**SHELL, "id": f"b{n}", "command": "a\n\x1b[2J" + "x" * 5000} for n in range(MAX_LISTED_WORK + 3)]
-    shown = Work(find_work(tasks, []), lambda: "0", lambda place: False).shown()
+    shown = Work(find_work(tasks, []), Stops(idle)).shown()
     assert "\n" not in shown
     assert "\x1b" not in shown
     assert len(shown) < 1000

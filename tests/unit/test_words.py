@@ -13,7 +13,7 @@ import pytest
 from support.cases import in_one_test
 
 from tailhook.cli.output import CommandGroup
-from tailhook.hook.protocols import DecidingMachine, LoopMachine, MachineHook
+from tailhook.hook.protocols import BriefingHook, DecidingMachine, LoopBriefing, MachineHook
 from tailhook.hosts.protocols import Host, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
@@ -109,10 +109,11 @@ SHARED = {
 INTERFACES = {
     CommandGroup: "cli",
     MachineHook: "hook",
+    BriefingHook: "hook",
     Host: "hosts",
     TranslatedHost: "hosts",
     DecidingMachine: "machines",
-    LoopMachine: "machines",
+    LoopBriefing: "machines",
 }
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 
+from tailhook._core import write_json
 from tailhook.cli.output import UsageError
 from tailhook.machines.evidence import EVERY_FILE
 from tailhook.machines.gate import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
@@ -51,3 +52,8 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
 def quote_argument(text: str) -> str:
     """Return an argument for a message, in quotes."""
     return repr(text if len(text) <= MAX_ARGUMENT_CHARS else f"{text[:MAX_ARGUMENT_CHARS]}…")
+
+
+def quote_list(values: "list[str]") -> str:
+    """Return texts as a flow sequence of YAML on one line, which is also JSON. No text in it begins a comment."""
+    return write_json(values).decode("utf-8").replace("#", "\\u0023")

@@ -47,9 +47,10 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, whole_number
+from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, idle_briefing, whole_number
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.notices import known_session
+from tailhook.machines.own_loops import OwnLoop
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -151,7 +152,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
         f"Loop started in {plain(loop.path)}.",
-        plain_lines(idle.briefing(state, goal, command_facts(state))),
+        plain_lines(idle_briefing.briefing(state, goal, command_facts(state))),
     )
     report_driver("idle", frame["max"], "tokens" in frame)
 
@@ -309,7 +310,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
-            plain_lines(idle.briefing(state, loop.goal, command_facts(state))),
+            plain_lines(idle_briefing.briefing(state, loop.goal, command_facts(state))),
             *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
@@ -334,6 +335,7 @@ def command_facts(state: object) -> idle.Facts:
         session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,
         next_issue=load_config(project_root({})).get("idle", {}).get("next_issue", ""),
+        own=lambda fields: OwnLoop(fields, None, time.time()),
     )
 
 
@@ -446,7 +448,7 @@ def find_command_loop(now: float) -> JwzLoop | FileLoop | None:
 
 def is_loop_live(loop: JwzLoop | FileLoop, now: float) -> bool:
     """Return whether a loop runs, of any session."""
-    return idle.is_live(loop.state, now, stale_after_of(loop))
+    return idle_briefing.is_live(loop.state, now, stale_after_of(loop))
 
 
 def stale_after_of(loop: JwzLoop | FileLoop) -> float:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import reverse_lines
+from tailhook._core import parse_json, reverse_lines
 from tailhook.cli.loop_folders import loop_folders
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders
@@ -13,8 +13,9 @@ from tailhook.machines import idle, whole_number
 from tailhook.machines.notices import known_session
 from tailhook.stores import FALLBACK_FILE
 from tailhook.stores import loop as loops
+from tailhook.stores.atomic import open_folder, private_file, read_file
 from tailhook.stores.fallback import FileLoop
-from tailhook.stores.frontmatter import read_end
+from tailhook.stores.frontmatter import END
 from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, parse_jwz_record
 from tailhook.stores.loop import JwzLoop
 
@@ -76,6 +77,21 @@ def read_last_end(folder: str) -> dict[str, Any] | None:
         of_store = None
     ends = [end for end in (of_file, of_store) if end is not None]
     return max(ends, key=lambda end: str(end.get("at") or ""), default=None)
+
+
+def read_end(project: str, name: str) -> "dict[str, object] | None":
+    """Return how the last loop of a project's file `name` ended, None if unknown."""
+    try:
+        folder = open_folder(project, ".claude")
+    except OSError:
+        return None
+    try:
+        end = parse_json(read_file(private_file(folder, name, END)))
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(folder)
+    return end if isinstance(end, dict) else None
 
 
 def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:

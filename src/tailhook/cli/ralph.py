@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tailhook._core import iso_time
-from tailhook.cli.checks import add_checks, check_fields
+from tailhook.cli.checks import add_checks, check_fields, quote_list
 from tailhook.cli.git_exclude import exclude_from_git
-from tailhook.cli.loop_ends import find_last_end, format_end
+from tailhook.cli.loop_ends import find_last_end, format_end, read_end
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import (
@@ -29,13 +29,13 @@ from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, ralph
+from tailhook.machines import CLAIM, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
 from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import FrontMatter, quote_list, quote_yaml, read_end
+from tailhook.stores.frontmatter import FrontMatter, quote_yaml
 
 NO_RALPH = "no ralph loop is running in this project"
 MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
@@ -121,7 +121,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
         f"Ralph loop started in {plain(loop.path)}.",
-        plain_lines(ralph.briefing(loop.state or {}, loop.prompt)),
+        plain_lines(ralph_briefing.briefing(loop.state or {}, loop.prompt)),
     ]
     if not (promise or arguments.max_iterations or budgets_of(arguments)):
         lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
@@ -166,12 +166,11 @@ def refuse_live(force: bool) -> None:
     """Raise CommandError if a loop runs, or is paused, and must not be ended. Only under the lock."""
     loop = find_replaced_ralph()
     state = loop.state if loop else None
-    if loop and state and ralph.has_counts(state) and not force:
+    if loop and state and ralph_briefing.has_counts(state) and not force:
         count = ralph.parse_count(state, "iteration")
-        stands = (
-            f"a ralph loop is {'paused' if ralph.is_ralph_paused(state) else 'running already'}, at iteration {count}"
-        )
-        raise CommandError(f"{plain(loop.path)}: {stands}. End it with `tailhook ralph cancel`, or use --force.")
+        stands = "paused" if ralph_briefing.is_ralph_paused(state) else "running already"
+        what = f"a ralph loop is {stands}, at iteration {count}"
+        raise CommandError(f"{plain(loop.path)}: {what}. End it with `tailhook ralph cancel`, or use --force.")
 
 
 def find_replaced_ralph() -> store.RalphFile | None:
@@ -189,14 +188,14 @@ def find_replaced_ralph() -> store.RalphFile | None:
 
 def is_ralph_live(loop: store.RalphFile) -> bool:
     """Return whether a loop, of any session, runs or is paused."""
-    return loop.state is not None and ralph.has_counts(loop.state)
+    return loop.state is not None and ralph_briefing.has_counts(loop.state)
 
 
 def print_ralph_status(arguments: argparse.Namespace) -> None:
     """Print the state file's values, and the prompt."""
     loop = find_first_live(store.find_ralph, is_ralph_live)
     state = loop.state if loop else None
-    active = ralph.is_live(state)
+    active = ralph_briefing.is_live(state)
     facts: dict[str, object] = {
         "path": loop.path if loop else None,
         "active": active,
@@ -216,7 +215,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
         lines = [
             f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.",
             *(plain(f"  {key}: {describe_ralph_value(key, value)}") for key, value in state.items()),
-            plain_lines(ralph.briefing(state, loop.prompt)),
+            plain_lines(ralph_briefing.briefing(state, loop.prompt)),
             *describe_spending(state, time.time()),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
@@ -226,9 +225,9 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
 
 def describe_ralph_state(state: Mapping[str, str | None]) -> str:
     """Return whether a loop runs, for a person."""
-    if ralph.is_ralph_paused(state):
+    if ralph_briefing.is_ralph_paused(state):
         return "paused (to continue it: tailhook ralph resume)"
-    return "running" if ralph.is_live(state) else "broken"
+    return "running" if ralph_briefing.is_live(state) else "broken"
 
 
 def describe_ralph_value(key: str, value: str | None) -> str:
@@ -243,9 +242,9 @@ def pause_ralph(arguments: argparse.Namespace) -> None:
     loop = find_live_ralph()
     with loop.lock():
         loop.reload()
-        if ralph.is_live(loop.state):
+        if ralph_briefing.is_live(loop.state):
             loop.write({"active": "false"})
-        elif not ralph.is_ralph_paused(loop.state):
+        elif not ralph_briefing.is_ralph_paused(loop.state):
             raise CommandError(NO_RALPH)
     resume = "To continue it:  tailhook ralph resume"
     print_facts(arguments, {"path": loop.path}, f"The ralph loop is paused. {resume}{name_elsewhere(loop.path)}")
@@ -253,12 +252,12 @@ def pause_ralph(arguments: argparse.Namespace) -> None:
 
 def resume_ralph(arguments: argparse.Namespace) -> None:
     """Continue a paused loop."""
-    loop = find_changeable(store.find_ralph, lambda loop: ralph.is_ralph_paused(loop.state), owner_of_ralph)
+    loop = find_changeable(store.find_ralph, lambda loop: ralph_briefing.is_ralph_paused(loop.state), owner_of_ralph)
     if loop is None:
         raise CommandError(NO_RALPH)
     with loop.lock():
         loop.reload()
-        if not ralph.is_ralph_paused(loop.state):
+        if not ralph_briefing.is_ralph_paused(loop.state):
             raise CommandError("the ralph loop of this project is not paused")
         loop.write({"active": "true"})
     line = f"The ralph loop continues when the agent stops.{name_elsewhere(loop.path)}"

@@ -31,7 +31,7 @@ from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import HooksFile
 from tailhook.install.settings import Settings, without_ours
 from tailhook.install.survey import Survey, surveys_here, why_not_driven
-from tailhook.machines import idle, ralph
+from tailhook.machines import idle_briefing, ralph_briefing
 from tailhook.plates import paths
 from tailhook.pool.control import is_running
 from tailhook.pool.installation import POOLS
@@ -108,10 +108,10 @@ def describe_loops() -> list[str]:
     with suppress(OSError):
         folders = list(project_folders({}))
         found = loops.find_loop(folders)
-        if found and idle.is_live(found.state, time.time(), stale_after(load_config(folders[0]))):
+        if found and idle_briefing.is_live(found.state, time.time(), stale_after(load_config(folders[0]))):
             lines += describe_loop(surveys, "idle", found.path, "loop")
         page = find_ralph(folders)
-        if page and ralph.is_live(page.state):
+        if page and ralph_briefing.is_live(page.state):
             lines += describe_loop(surveys, "ralph", page.path, "ralph")
         for path in ([found.path] if found else []) + [*saved_paths(folders)]:
             if not any(plain(path) in line for line in lines):

@@ -42,7 +42,7 @@ from tailhook.install.survey import (
     repair_of,
     survey_host,
 )
-from tailhook.machines import CLAIM, idle, ralph, whole_number
+from tailhook.machines import CLAIM, idle, ralph_briefing, whole_number
 from tailhook.pool.installation import CLIENT_FILE, client_folder, real_interpreter
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
@@ -405,7 +405,7 @@ def check_ralph_loop(folders: Sequence[str]) -> Iterator[Finding]:
     if not found or not found.page:
         return
     age = time.time() - found.changed
-    if ralph.is_ralph_paused(found.state):
+    if ralph_briefing.is_ralph_paused(found.state):
         yield paused("ralph loop", found.path, "tailhook ralph")
         return
     if age > RALPH_ASLEEP:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
-    from tailhook.machines.stillness import Turn
-    from tailhook.machines.waiting import Work
 
     # The result of `tailhook._core.last_message`: the outcome, and each text with its time.
     NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
@@ -47,11 +45,9 @@ class HookEvent:
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
     asked: the machines that the hook asks about it.
     gate_verdict: of the gate machine, if a loop has asked it at this stop.
-    counts_tokens: whether the tokens in the host's transcripts can be counted.
     """
 
     has_ended_loop = False
-    counts_tokens = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload
@@ -162,22 +158,6 @@ class HookEvent:
         without: offsets of lines to leave out.
         """
         return reverse_messages(fd, start, end, MAX_RECORD_BYTES, MAX_RECORDS, without or None)
-
-    def work(self) -> "Work | None":
-        """Return the background work that ends by itself, or that wakes the agent once; None without any."""
-        if not (self.payload.get("background_tasks") or self.payload.get("session_crons")):
-            return None
-        preload("machines.waiting", "hook.turns")
-        from tailhook.hook.turns import work_of
-
-        return work_of(self)
-
-    def turn(self) -> "Turn":
-        """Return what the agent did since the stop before. Loads `machines.stillness`, too."""
-        preload("machines.stillness", "hook.turns")
-        from tailhook.hook.turns import turn_of
-
-        return turn_of(self)
 
     def transcript_path(self) -> str:
         """Return the transcript's path in the payload, "" if there is none."""

@@ -2,7 +2,7 @@
 
 from tailhook._core import preload, signals
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import MACHINES, decide_and_save, once_in_session
+from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import exists, is_paused
 from tailhook.machines import idle
 from tailhook.stores.loop import JwzLoop, find_loop, remove_fallback
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tailhook.hook.config import Config
     from tailhook.hook.event import HookEvent
     from tailhook.machines import Verdict
+    from tailhook.machines.own_loops import OwnLoop
     from tailhook.stores.fallback import FileLoop
 
 
@@ -64,24 +65,6 @@ def decide_loop(event: "HookEvent", loop: "JwzLoop | FileLoop", before: object) 
     return idle.decide(state, facts_of(event, loop, words), event.now, stale_after(event.config))
 
 
-def brief(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
-    """Return the verdict with the agent's instructions for a loop if it has not had them; save that it has had them.
-
-    Reads and saves the state like `ask`. If it cannot be saved, the instructions are given at the next prompt or block.
-    The person reads once in a session that the loop belongs to another one. Raises OSError if the state cannot be read.
-    """
-    loop = find_enabled(event)
-    if loop is None:
-        return None
-    facts = facts_of(event, loop)
-    verdict = decide_and_save(
-        loop,
-        lambda: idle.brief(loop.state, facts, event.now, stale_after(event.config)),
-        lambda verdict: loop.save(verdict.change or {}, event.now),
-    )
-    return once_in_session(event, loop.path, idle.bottom_frame(loop.state).get("id"), verdict)
-
-
 def facts_of(
     event: "HookEvent", loop: "JwzLoop | FileLoop", words: "Callable[[], Sequence[str]]" = lambda: ()
 ) -> idle.Facts:
@@ -90,13 +73,11 @@ def facts_of(
     words: returns the signals in the final text.
     """
 
-    def refusal(top: "dict[str, Any]", reason: str, signal: str) -> tuple[str, str]:
-        if not top.get("checks") and "gate" not in event.asked:
-            return "", ""
-        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
-        from tailhook.hook.evidence import refuse_end
+    def own(fields: "dict[str, Any]") -> "OwnLoop":
+        preload("machines.own_loops", "hook.turns")
+        from tailhook.hook.turns import read_own_loop
 
-        return refuse_end(event, top, reason, signal)
+        return read_own_loop(event, fields)
 
     return idle.Facts(
         session_id=event.session_id,
@@ -106,24 +87,10 @@ def facts_of(
         unbound_acts=event.unbound_acts(),
         next_issue=event.setting("idle", "next_issue", ""),
         goal=lambda: loop.goal,
-        work=event.work,
-        turn=event.turn,
-        refusal=refusal,
+        own=own,
     )
 
 
 def stale_after(config: "Config") -> float:
     """Return the seconds after which a loop counts as abandoned; 0 in the configuration is never."""
     return float(config.get("idle", {}).get("stale_after", idle.STALE_AFTER_S)) or NEVER_S
-
-
-def repeat(event: "HookEvent") -> str:
-    """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
-    loop = find_enabled(event)
-    state = loop.state if loop else None
-    if loop is None or not isinstance(state, dict):
-        return ""
-    facts = facts_of(event, loop)
-    if idle.decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
-        return ""
-    return f"A loop is running in this session.\n{idle.briefing(state, loop.goal, facts)}"

@@ -1,9 +1,10 @@
-"""The registry of machines: one row for each, in the order of asking. Also decides and saves a state.
+"""The registry of machines: one row for each, in the order of asking. Also loads one, and decides and saves a state.
 
 Everything that lists machines reads it: the hook, its configuration, the commands, install, doctor and the tests of the
 documentation. To add a machine, add a row here, `tailhook.hook.<name>` and `tailhook.machines.<name>`.
 """
 
+from tailhook._core import preload
 from tailhook.hook.answer import COMPACT, describe
 
 TYPE_CHECKING = False
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
-    from tailhook.hook.event import HookEvent
-    from tailhook.hook.protocols import Machine, State
+    from tailhook.hook.protocols import Machine, MachineHook, State
     from tailhook.machines import ChangeT, Verdict
 
 
@@ -105,24 +105,25 @@ def decide_and_save(
     return verdict
 
 
-def once_in_session(
-    event: "HookEvent", path: str, loop: object, verdict: "Verdict[ChangeT] | None"
-) -> "Verdict[ChangeT] | None":
-    """Return the verdict; None if it only has a message that this session's person has read already.
+def machine_hook(name: str) -> "MachineHook":
+    """Import and return the module `tailhook.hook.<name>`."""
+    preload(*machine_modules(name))
+    module: MachineHook = __import__(f"tailhook.hook.{name}", None, None, ("ask",))
+    return module
 
-    If it cannot be saved that the person reads it, the person does not: it would be repeated at each prompt.
 
-    path: of the loop's store or state file.
-    loop: a value that no earlier loop of the project has.
-    """
-    if verdict is None or not verdict.message:
-        return verdict
-    from tailhook._core import preload
+def machine_modules(name: str) -> "list[str]":
+    """Return the modules that a machine's hook imports, in the order of loading, by their names in the package."""
+    machine = MACHINES[name]
+    stores = [f"stores.{store}" for store in machine.get("stores", ())]
+    parts = [f"machines.{part}" for part in machine.get("parts", ())]
+    pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
+    return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]
 
-    preload("stores.notices")
-    from tailhook.stores.notices import is_new
 
-    try:
-        return verdict if is_new(path, str(loop), event.session_id) else None
-    except OSError:
-        return None
+def failed(name: str, error: Exception) -> "Verdict[None]":
+    """Return the verdict of a machine that raised an exception: its state stays, and the person gets one line."""
+    from tailhook.machines import Verdict
+
+    what = describe(error)
+    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state was not changed; the agent may stop.")

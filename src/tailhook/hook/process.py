@@ -11,7 +11,7 @@ from time import perf_counter
 from tailhook._core import get_text, preload
 from tailhook.hook.answer import SPACED, describe, plain_lines, send_answer, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
-from tailhook.hook.machines import MACHINES
+from tailhook.hook.machines import MACHINES, failed, machine_hook
 from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, project_folders, read_payload
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any, NoReturn
 
-    from tailhook.hook.protocols import MachineHook
     from tailhook.machines import Verdict
 
     Answer = Callable[[dict[str, Any], int], None]
@@ -102,6 +101,11 @@ def ask_machines(
     """
     is_compacted = event.name == "SessionStart" and get_text(event.payload, "source") == "compact"
     if is_compacted or (event.name == "UserPromptSubmit" and event.can_give_texts()):
+        if not machines:
+            return 0, False
+        preload("hook.briefings")
+        from tailhook.hook.briefings import give_loops
+
         return give_loops(event, machines, send), False
     if not event.is_stop():
         return 0, False
@@ -140,30 +144,6 @@ def report_event(name: str, event: HookEvent, blocked: bool) -> None:
         warn(f"tailhook: {name}: {describe(error)}. The board does not get this event.")
 
 
-def machine_hook(name: str) -> "MachineHook":
-    """Import and return the module `tailhook.hook.<name>`."""
-    preload(*machine_modules(name))
-    module: MachineHook = __import__(f"tailhook.hook.{name}", None, None, ("ask",))
-    return module
-
-
-def machine_modules(name: str) -> "list[str]":
-    """Return the modules that a machine's hook imports, in the order of loading, by their names in the package."""
-    machine = MACHINES[name]
-    stores = [f"stores.{store}" for store in machine.get("stores", ())]
-    parts = [f"machines.{part}" for part in machine.get("parts", ())]
-    pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
-    return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]
-
-
-def failed(name: str, error: Exception) -> "Verdict[None]":
-    """Return the verdict of a machine that raised an exception: its state stays, and the person gets one line."""
-    from tailhook.machines import Verdict
-
-    what = describe(error)
-    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state was not changed; the agent may stop.")
-
-
 def write_log(event: HookEvent, machine: str, verdict: "Verdict[Any] | None", started: float) -> None:
     """Write one line to the log file, if the user wants one: time, machine, decision, why, milliseconds."""
     path = environment(b"TAILHOOK_LOG") or event.setting("hook", "log", "")
@@ -184,35 +164,6 @@ def first_byte_timeout(machines: "Sequence[str] | None") -> float:
     for name in machines:
         if not MACHINES[name].get("takes_broken_payload") or has_marker_files(name, project_folders({})):
             return PAYLOAD_TIMEOUT_S
-    return 0
-
-
-def give_loops(event: HookEvent, machines: "Sequence[str]", send: "Answer") -> int:
-    """Give the agent the instructions of the live loops of its session, and the person the notices about loops.
-
-    After a compaction the agent has forgotten all of them; at a prompt it gets those that it has not had.
-    """
-    loops, notices = [], []
-    for name in machines:
-        if not MACHINES[name].get("repeats"):
-            continue
-        try:
-            hook = machine_hook(name)
-            if event.name == "SessionStart":
-                loops.append(hook.repeat(event))
-            elif verdict := hook.brief(event):
-                loops.append(verdict.reason)
-                notices.append(verdict.message)
-        except Exception as error:
-            warn(failed(name, error).warning)
-    fields: dict[str, Any] = {}
-    if any(loops):
-        context = plain_lines("\n\n".join(filter(None, loops)))
-        fields["hookSpecificOutput"] = {"hookEventName": event.name, "additionalContext": context}
-    if any(notices):
-        fields["systemMessage"] = "\n".join(filter(None, notices))
-    if fields:
-        send(fields, SPACED)
     return 0
 
 

@@ -72,16 +72,20 @@ class MachineHook(Protocol):
         """Decide about a stop; return None if there is nothing to decide. For machines that decide."""
         ...
 
+    def report(self, event: HookEvent, blocked: bool) -> None:
+        """Report an event of any kind. For machines that `reports` is set for."""
+        ...
+
+
+class BriefingHook(Protocol):
+    """The module `tailhook.hook.<name>_briefing` of a machine that `repeats` is set for."""
+
     def repeat(self, event: HookEvent) -> str:
-        """Return the instructions to repeat after a compaction, or "". For machines that `repeats` is set for."""
+        """Return the instructions to repeat after a compaction, or ""."""
         ...
 
     def brief(self, event: HookEvent) -> "Verdict[Any] | None":
-        """Return what to give at a prompt: `reason` to the agent, `message` to the person. For those that `repeats`."""
-        ...
-
-    def report(self, event: HookEvent, blocked: bool) -> None:
-        """Report an event of any kind. For machines that `reports` is set for."""
+        """Return what to give at a prompt: `reason` to the agent, `message` to the person."""
         ...
 
 
@@ -102,8 +106,8 @@ class DecidingMachine(Protocol):
         ...
 
 
-class LoopMachine(DecidingMachine, Protocol):
-    """The module of a machine that repeats its live loop to the agent after a compaction."""
+class LoopBriefing(Protocol):
+    """The module `tailhook.machines.<name>_briefing` of a machine that `repeats` is set for. It is pure, too."""
 
     def is_live(self, *args: Any, **kwargs: Any) -> bool:
         """Return whether a state, the first argument, is a running loop of any session."""

@@ -3,7 +3,7 @@
 from tailhook._core import get_text, iso_time, preload, promises
 from tailhook.hook.answer import plain
 from tailhook.hook.event import CLOCK_TOLERANCE_S
-from tailhook.hook.machines import decide_and_save, once_in_session
+from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import is_paused
 from tailhook.machines import ralph
 from tailhook.stores.ralph import find_ralph
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
     from tailhook.machines import Verdict
+    from tailhook.machines.own_loops import OwnLoop
     from tailhook.stores.ralph import RalphFile
 
 
@@ -52,7 +53,7 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> Non
         loop.write(verdict.change)
         return
     try:
-        loop.keep_end(ralph.end_reason(verdict.why), now)
+        loop.keep_end(verdict.end, now)
         loop.remove()
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:
@@ -85,14 +86,6 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         since = None if loop.changed > event.now else loop.changed - CLOCK_TOLERANCE_S
         return promises(event.final_text(since), own_line)
 
-    def refusal(values: "Mapping[str, str | None]", reason: str, signal: str) -> tuple[str, str]:
-        if not values.get("checks") and "gate" not in event.asked:
-            return "", ""
-        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
-        from tailhook.hook.evidence import refuse_end
-
-        return refuse_end(event, values, reason, signal)
-
     facts = ralph.Facts(
         session_id=event.session_id,
         paused=is_paused(event.payload),
@@ -100,37 +93,14 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         promises=kept,
         unbound_acts=event.unbound_acts(),
         line=loop.line_of,
-        work=event.work,
-        turn=event.turn,
-        refusal=refusal,
-        now=event.now,
+        own=lambda values: find_own_ralph(event, values),
     )
     return ralph.decide(loop.state, loop.prompt, facts)
 
 
-def brief(event: "HookEvent") -> "Verdict[ralph.Values] | None":
-    """Return the verdict with the agent's instructions for a loop if it has not had them; save that it has had them.
+def find_own_ralph(event: "HookEvent", values: "Mapping[str, str | None]") -> "OwnLoop":
+    """Return a loop that tailhook began, at a stop.  values: the front matter's."""
+    preload("machines.own_loops", "hook.turns")
+    from tailhook.hook.turns import read_own_loop
 
-    The person reads once in a session that the loop belongs to another one. Raises OSError if the state cannot be read.
-    """
-    loop = find_ralph(event.folders)
-    if loop is None:
-        return None
-    facts = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts(), turn=event.turn)
-    verdict = decide_and_save(
-        loop,
-        lambda: ralph.brief(loop.state, loop.prompt, facts),
-        lambda verdict: loop.write(verdict.change or {}),
-    )
-    return once_in_session(event, loop.path, (loop.state or {}).get("began"), verdict)
-
-
-def repeat(event: "HookEvent") -> str:
-    """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
-    loop = find_ralph(event.folders)
-    if loop is None or loop.state is None:
-        return ""
-    silent = ralph.Facts(event.session_id, unbound_acts=event.unbound_acts())
-    if ralph.decide(loop.state, loop.prompt, silent).outcome != "block":
-        return ""
-    return f"A ralph loop is running in this session.\n{ralph.briefing(loop.state, loop.prompt)}"
+    return read_own_loop(event, values)

@@ -41,8 +41,6 @@ def translate_payload(host: "TranslatedHost", theirs: "Payload") -> "Payload":
 class TranslatedEvent(HookEvent):
     """An event of another host than Claude Code."""
 
-    counts_tokens = False
-
     def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str, parent: int) -> None:
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken, parent)
         self.host = host

@@ -1,69 +1,168 @@
-"""What an agent did since the stop before, and its background work: for a loop that waits or stands still."""
+"""What an agent did since the stop before, and its background work: for a loop that tailhook began."""
 
 import posix
 
-from tailhook._core import forward_lines, get_text, parse_json, preload, reverse_lines, reverse_tool_uses, unix_time
+from tailhook._core import forward_lines, get_text, parse_json, preload, reverse_tool_uses, unix_time
+from tailhook.hook.event import HookEvent
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.machines import whole_number
+from tailhook.machines.own_loops import OwnLoop
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tailhook.hook.event import HookEvent
-    from tailhook.machines.stillness import Call, Turn
+    from tailhook.machines.protocols import Call
     from tailhook.machines.waiting import Work
 
+    Use = tuple[str, str | None, bytes, bool | None, int]  # of a tool, in the form of `reverse_tool_uses`
 
-class EveryName:
-    """The names of all tools."""
-
-    def __contains__(self, name: object) -> bool:
-        return True
+NO_TIME_S = float("inf")
 
 
-def work_of(event: "HookEvent") -> "Work | None":
-    """Return the work that ends by itself, or that wakes the agent once; None without any."""
-    from tailhook.machines.waiting import Work, find_work
+class TranscriptTurn:
+    """What the agent did since the stop before, as a `tailhook.machines.protocols.Turn`.
 
-    names = find_work(event.payload.get("background_tasks"), event.payload.get("session_crons"))
-    return Work(names, lambda: beginning_place(event), lambda place: has_used_tools(event, place)) if names else None
+    Opens the transcript once. Reads what is new in it once, and only as far as a question needs it.
 
-
-def turn_of(event: "HookEvent") -> "Turn":
-    """Return what the agent did since the stop before."""
-    from tailhook.machines.stillness import Turn
-
-    return Turn(
-        lambda: beginning_place(event),
-        lambda place: has_used_tools(event, place),
-        lambda place: calls_of(event, place),
-        event.final_text,
-        lambda fields: tokens_of(event, fields),
-    )
-
-
-def tokens_of(event: "HookEvent", fields: "Mapping[str, Any]") -> str:
-    """Return the mark of the tokens that a loop has used; "" if they cannot be counted.
-
-    fields: of the loop.
+    fd: of the transcript, -1 if it cannot be read.
     """
-    if not event.counts_tokens:
+
+    def __init__(self, event: HookEvent) -> None:
+        self.event = event
+        self.fd, self.size = -1, 0
+        self.walk: tuple[str, list[Use], Iterator[Use]] | None = None
+        try:
+            self.fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
+            self.size = posix.fstat(self.fd).st_size
+        except (OSError, ValueError):
+            pass
+
+    def __del__(self) -> None:
+        if self.fd >= 0:
+            posix.close(self.fd)
+
+    def refuse_end(self, fields: "Mapping[str, Any]", reason: str, signal: str) -> tuple[str, str]:
+        """Return why an end of the loop does not count, "" if it does; and a doubt for the person, "" for none.
+
+        fields, reason, signal: see `tailhook.hook.evidence`.
+        """
+        if not fields.get("checks") and "gate" not in self.event.asked:
+            return "", ""
+        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
+        preload("hook.session_files", "hook.evidence")
+        from tailhook.hook.evidence import refuse_end
+
+        return refuse_end(self.event, fields, reason, signal)
+
+    def spent(self, fields: "Mapping[str, Any]") -> str:
+        """Return the mark of the tokens that a loop has used; "" if they cannot be counted.  fields: of the loop."""
+        preload("hook.session_files", "hook.budgets")
+        from tailhook.hook.budgets import read_spent
+
+        return read_spent(self.event, fields)
+
+    def words(self) -> bytes:
+        """Return the agent's last words in UTF-8."""
+        return self.event.final_text()
+
+    def work(self) -> "Work | None":
+        """Return the background work that ends by itself, or that wakes the agent once; None without any."""
+        tasks, wake_ups = map(self.event.payload.get, ("background_tasks", "session_crons"))
+        if not (tasks or wake_ups):
+            return None
+        preload("machines.waiting")
+        from tailhook.machines.waiting import Work, find_work
+
+        names = find_work(tasks, wake_ups)
+        return Work(names, self) if names else None
+
+    def place(self) -> str:
+        """Return where the next turn begins: the transcript's size in bytes, 0 if it cannot be read, and the time."""
+        return f"{self.size}@{self.event.now:.3f}"
+
+    def used_tools(self, place: str) -> bool:
+        """Return whether the agent used a tool in a turn.
+
+        A host may write the end of a turn after the hook of its stop, so the time of the newest use decides. Another
+        value than a place, or a smaller transcript, counts as a use; an unreadable transcript does not.
+
+        place: where the turn began.
+        """
+        begun = read_place(place)
+        if begun is None:
+            return True
+        if self.fd < 0:
+            return False
+        if self.size < begun[0]:
+            return True
+        try:
+            return self.has_use_after(begun[1], place)
+        except (OSError, ValueError):
+            return False
+
+    def has_use_after(self, at: float, place: str) -> bool:
+        """Return whether the newest use since a place is newer than a time (Unix seconds). Raises OSError."""
+        newest = next(self.uses(place), None)
+        if newest is None:
+            return False
+        written = time_of_line(self.fd, newest[4])
+        return written is None or written > at
+
+    def calls(self, place: str) -> "Iterator[Call]":
+        """Yield the calls of tools since a place, newest first; None for one without an error."""
+        try:
+            for name, use_id, given, failed, offset in self.uses(place):
+                error = read_result(self.fd, use_id, offset) if failed and use_id else None
+                yield None if error is None else (name, given.decode("utf-8", "replace"), error)
+        except (OSError, ValueError):
+            return
+
+    def uses(self, place: str) -> "Iterator[Use]":
+        """Yield the uses of tools since a place, newest first. Raises OSError.
+
+        What was read for an earlier question about the same place is not read again.
+        """
+        begun = read_place(place)
+        if begun is None or not 0 <= begun[0] < self.size:
+            return
+        if self.walk is None or self.walk[0] != place:
+            new = reverse_tool_uses(self.fd, None, begun[0], self.size, MAX_RECORD_BYTES, MAX_RECORDS)
+            self.walk = place, [], new
+        _, found, rest = self.walk
+        yield from found
+        for use in rest:
+            found.append(use)
+            yield use
+
+
+class TranslatedTurn(TranscriptTurn):
+    """The same in another host's transcript. It is unknown there which call failed, and tokens are not counted."""
+
+    def __init__(self, event: HookEvent) -> None:
+        event.final_text()  # waits for a late transcript
+        super().__init__(event)
+
+    def spent(self, fields: "Mapping[str, Any]") -> str:  # noqa: ARG002 - the interface of Claude Code's transcript
+        """Return ""."""
         return ""
-    preload("machines.budgets", "hook.session_files", "hook.budgets")
-    from tailhook.hook.budgets import read_spent
 
-    return read_spent(event, fields)
+    def has_use_after(self, at: float, place: str) -> bool:  # noqa: ARG002 - the time of a use is unknown there
+        """Return whether there is a use since a place. Raises OSError."""
+        begun = read_place(place)
+        messages = self.event.reverse_messages(self.fd, begun[0], self.size) if begun else ()
+        return any(tools for _, _, tools in messages)
+
+    def uses(self, place: str) -> "Iterator[Use]":  # noqa: ARG002 - the interface of Claude Code's transcript
+        """Yield nothing."""
+        return iter(())
 
 
-def beginning_place(event: "HookEvent") -> str:
-    """Return where the next turn begins: the transcript's size in bytes, 0 if it cannot be read, and the time."""
-    try:
-        size = posix.stat(event.transcript_path()).st_size
-    except (OSError, ValueError):
-        size = 0
-    return f"{size}@{event.now:.3f}"
+def read_own_loop(event: HookEvent, fields: "Mapping[str, Any]") -> OwnLoop:
+    """Return a loop that tailhook began, at a stop.  fields: of the loop."""
+    turn = TranscriptTurn(event) if type(event) is HookEvent else TranslatedTurn(event)
+    return OwnLoop(fields, turn, event.now)
 
 
 def read_place(place: str) -> "tuple[int, float] | None":
@@ -71,38 +170,10 @@ def read_place(place: str) -> "tuple[int, float] | None":
     size, _, at = place.partition("@")
     count = whole_number(size)
     try:
-        return None if count is None else (count, float(at))
+        seconds = float(at)
     except ValueError:
         return None
-
-
-def has_used_tools(event: "HookEvent", place: str) -> bool:
-    """Return whether the agent used a tool in a turn.
-
-    Reads only what is new. A host may write the end of a turn after the hook of its stop, so the time of the newest use
-    decides. Another value than a place, or a smaller transcript, counts as a use; an unreadable transcript does not.
-
-    place: where the turn began.
-    """
-    if (begun := read_place(place)) is None:
-        return True
-    try:
-        fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    except (OSError, ValueError):
-        return False
-    try:
-        end = posix.fstat(fd).st_size
-        if end < begun[0]:
-            return True
-        newest = next(reverse_tool_uses(fd, EveryName(), begun[0], end, MAX_RECORD_BYTES, MAX_RECORDS), None)
-        if newest is None:  # also in another host's transcript
-            return any(tools for _, _, tools in event.reverse_messages(fd, begun[0], end))
-        at = time_of_line(fd, newest[4])
-        return at is None or at > begun[1]
-    except (OSError, ValueError):
-        return False
-    finally:
-        posix.close(fd)
+    return (count, seconds) if count is not None and 0 <= seconds < NO_TIME_S else None
 
 
 def time_of_line(fd: int, offset: int) -> float | None:
@@ -113,35 +184,12 @@ def time_of_line(fd: int, offset: int) -> float | None:
     return None
 
 
-def calls_of(event: "HookEvent", place: str) -> "Iterator[Call]":
-    """Yield the calls of tools since a place in the transcript, newest first; None for one without an error.
-
-    Only in Claude Code's transcript it is known which failed; the others have none here.
-    """
-    if (begun := read_place(place)) is None:
-        return
-    try:
-        fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    except (OSError, ValueError):
-        return
-    try:
-        for name, use_id, given, failed, offset in reverse_tool_uses(
-            fd, EveryName(), begun[0], None, MAX_RECORD_BYTES, MAX_RECORDS
-        ):
-            error = read_result(fd, use_id, offset) if failed and use_id else None
-            yield None if error is None else (name, given.decode("utf-8", "replace"), error)
-    except (OSError, ValueError):
-        return
-    finally:
-        posix.close(fd)
-
-
 def read_result(fd: int, use_id: str, offset: int) -> str | None:
     """Return the text of a use's result in an open transcript, None if there is none.
 
-    offset: of the line of the use; newer lines are searched.
+    offset: of the line of the use; the result is in a later one.
     """
-    for _, line in reverse_lines(fd, offset, None, MAX_RECORD_BYTES, use_id.encode("utf-8", "surrogatepass")):
+    for _, line in forward_lines(fd, offset, None, MAX_RECORD_BYTES, use_id.encode("utf-8", "surrogatepass")):
         try:
             record = parse_json(line)
         except ValueError:

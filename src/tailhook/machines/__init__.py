@@ -16,8 +16,6 @@ MAX_FIELD_CHARS = 1000  # characters of a path, a branch or an issue in a reason
 ORDINARY = (
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\u200c\u200d"
 )
-REMINDED_EVERY = 10  # iterations; long contexts forget how a loop ends
-BUDGET_SPENT = "its budget is spent"  # the beginning of why a loop ended at its budget
 CLAIM = "claim"  # the session id of a loop for the next session that gets a prompt or stops
 
 
@@ -30,10 +28,11 @@ class Verdict(Generic[ChangeT]):
     reason: the words to the agent when blocking.
     warning: a line for stderr, "" for none.
     ended: whether a loop ended here.
+    end: the reason of the end, if it is to be saved beside the state; otherwise "".
     message: words for the person, also if no loop ended, "" for none.
     """
 
-    __slots__ = ("change", "ended", "message", "outcome", "reason", "warning", "why")
+    __slots__ = ("change", "end", "ended", "message", "outcome", "reason", "warning", "why")
 
     def __init__(
         self,
@@ -51,17 +50,8 @@ class Verdict(Generic[ChangeT]):
         self.reason = reason
         self.warning = warning
         self.ended = ended
+        self.end = ""
         self.message = message
-
-
-def is_briefing_owed(began: object, briefed: object, session_id: str) -> bool:
-    """Return whether a session has not read yet how its loop ends.
-
-    began: when tailhook started the loop; loops of other programs have no such time, and get no briefing.
-    briefed: the id of the session that has read it.
-    session_id: "" if the payload has none.
-    """
-    return bool(began) and session_id not in ("", briefed)
 
 
 def owns(session_id: str, owners: "Iterable[object]", unbound_acts: bool) -> bool:

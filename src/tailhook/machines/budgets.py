@@ -4,7 +4,7 @@ Pure, like the machines that use it. They import it only for a loop with a budge
 """
 
 from tailhook._core import unix_time
-from tailhook.machines import BUDGET_SPENT, MAX_COUNT, whole_number
+from tailhook.machines import MAX_COUNT, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tailhook.machines import ChangeT, Verdict
-    from tailhook.machines.stillness import Turn
+    from tailhook.machines.protocols import Turn
 
 BUDGET_REASONS = {"tokens": "TOKEN_LIMIT", "minutes": "TIME_LIMIT"}  # of an end, by the loop's field; judged in order
 MAX_PLACES = 64  # transcripts with a saved place, the newest
@@ -113,7 +113,7 @@ def judge_budgets(fields: "Mapping[str, Any]", turn: "Turn | None", now: float) 
 def describe_spent(measured: "Mapping[str, tuple[int | None, int]]", unit: str) -> str:
     """Return what a loop has spent of a budget.  measured: by `measure`."""
     used, limit = measured.get(unit, (0, 0))
-    return f"{BUDGET_SPENT}: {used or 0:,} of {count_units(limit, unit)}"
+    return f"its budget is spent: {used or 0:,} of {count_units(limit, unit)}"
 
 
 def count_units(number: int, unit: str) -> str:

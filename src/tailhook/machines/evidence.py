@@ -11,10 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from tailhook.machines import ChangeT, Verdict
-
 PROVEN = ("COMPLETE", "NO_MORE_ISSUES")  # the reasons of ends that claim success; the others need no evidence
-MAX_REFUSED_CHARS = 9660  # hosts show only a preview of texts over 10,000; a last turn adds some words
 EVERY_FILE = "**"  # the pattern without --check-files
 
 
@@ -80,15 +77,6 @@ def find_evidence(
         f" fix the problems that it reports, and write the {signal} again only then:"
     )
     return Evidence("\n".join((head, *lines)))
-
-
-def add_refusal(verdict: "Verdict[ChangeT]", refusal: str, max_chars: int | None = MAX_REFUSED_CHARS) -> None:
-    """Add to an iteration why the end of its loop did not count.
-
-    max_chars: of the reason; None for any number.
-    """
-    verdict.reason = f"{verdict.reason}\n\n{refusal}"[:max_chars]
-    verdict.why += "; the end did not count"
 
 
 def parse_checks(frame: "Mapping[str, object]") -> list[Rule]:

@@ -5,11 +5,8 @@ Pure: state, words and clock in; verdict out. `tailhook.hook.idle` loads, locks 
 
 from tailhook.machines import (
     CLAIM,
-    REMINDED_EVERY,
     Verdict,
-    clip_field,
     format_value,
-    is_briefing_owed,
     owns,
     whole_number,
 )
@@ -19,15 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from tailhook.machines.stillness import Turn
-    from tailhook.machines.waiting import Work
+    from tailhook.machines.own_loops import OwnLoop
 
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
 PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a paused loop is allowed
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
-MAX_MODE_CHARS = 40
-MAX_BRIEFING_CHARS = 9350  # the goal is cut to fit; hosts show only a preview of texts over 10,000
+SUBJECTS = frozenset(("worktree_path", "issue_id", "filter"))  # the fields of a frame that name what it is about
 
 # The signals that end a loop, by its mode, and the recorded reason of each. The compiled core is built from this table
 # (ext/tables.py): a signal added here is found everywhere.
@@ -57,28 +52,21 @@ class Facts:
     next_issue: the configured command line that lists the next issues, "" for none. The agent gets
         it; the hook does not run it.
     goal: returns the prompt of the top frame, "" if it is unknown; called only if the briefing is owed.
-    work: returns the background work that a loop may wait for. Called only before an iteration of tailhook's own loop.
-    turn: returns what the agent did since the stop before. Called only for such a loop, and if stillness ends it.
-    refusal: returns why an end of such a loop does not count, for the agent, "" if it does; and a doubt to add for the
-        person. Its arguments: the top frame, the reason of the end, and what the agent has written, in a word.
+    own: returns a loop of tailhook's own at this stop, given its frame. Called only if tailhook began the loop.
     """
 
-    __slots__ = (
-        *("folder", "goal", "next_issue", "paused", "refusal", "session_id", "signals", "turn", "unbound_acts", "work"),
-    )
+    __slots__ = ("folder", "goal", "next_issue", "own", "paused", "session_id", "signals", "unbound_acts")
 
     def __init__(
         self,
         session_id: str = "",
         paused: bool = False,
-        signals: "Callable[[], Sequence[str]]" = lambda: (),
+        signals: "Callable[[], Sequence[str]]" = tuple,
         folder: "Callable[[str], str | None]" = lambda path: None,
         unbound_acts: bool = True,
         next_issue: str = "",
-        goal: "Callable[[], str]" = lambda: "",
-        work: "Callable[[], Work | None]" = lambda: None,
-        turn: "Callable[[], Turn | None]" = lambda: None,
-        refusal: "Callable[[dict[str, Any], str, str], tuple[str, str]]" = lambda *_: ("", ""),
+        goal: "Callable[[], str]" = str,
+        own: "Callable[[dict[str, Any]], OwnLoop | None]" = lambda top: None,
     ) -> None:
         self.session_id = session_id
         self.paused = paused
@@ -87,9 +75,7 @@ class Facts:
         self.unbound_acts = unbound_acts
         self.next_issue = next_issue
         self.goal = goal
-        self.work = work
-        self.turn = turn
-        self.refusal = refusal
+        self.own = own
 
 
 def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> "Verdict[dict[str, Any]]":
@@ -143,47 +129,22 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         )
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
-    refusal = ""
+    own = facts.own(top) if top.get("began") else None
     if word := completion(top, facts):
-        refusal, doubt = facts.refusal(top, word, "signal") if top.get("began") else ("", "")
-        if not refusal:
+        doubt = own.judge_end(word, "signal") if own else ""
+        if doubt is not None:
             return end_frame(claimed, word, f"{word}{doubt}", now)
-    changes: dict[str, str] = {}
-    if top.get("began") and (top.get("tokens") or top.get("minutes")):
-        from tailhook.machines.budgets import ask_to_wrap_up, judge_budgets
-
-        changes, spent, reason = judge_budgets(top, facts.turn(), now)
+    if own:
+        reason, why = own.find_end(count >= limit)
         if reason:
-            return end_frame(claimed, reason, spent, now)
-        if spent and count < limit:
-            asked = refused(iterate(claimed, count + 1, limit, facts, now, None, changes), refusal)
-            return ask_to_wrap_up(asked, spent)
+            return end_frame(claimed, reason, why, now)
     if count >= limit:
         return Verdict(
             "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
         )
-    work = facts.work() if top.get("began") else None
-    if work and work.is_waited_for(top.get("waits")):
-        return work.wait(claimed if claimed is not state else None)
-    if top.get("began") and top.get("stuck_after"):
-        turn = facts.turn()
-        from tailhook.machines.stillness import look_for_stillness
-
-        still, repeated = look_for_stillness(top, turn)
-        if repeated:
-            return end_frame(claimed, "STUCK", f"it stands still: {repeated}", now)
-        if still:
-            changes["still"] = still
-    return refused(iterate(claimed, count + 1, limit, facts, now, work, changes), refusal)
-
-
-def refused(verdict: "Verdict[dict[str, Any]]", refusal: str) -> "Verdict[dict[str, Any]]":
-    """Return an iteration, with the reason why the loop's end did not count; "" if it has no end."""
-    if refusal:
-        from tailhook.machines.evidence import add_refusal
-
-        add_refusal(verdict, refusal)
-    return verdict
+    if own and own.waits and own.work:
+        return own.work.wait(claimed if claimed is not state else None)
+    return iterate(claimed, count + 1, limit, facts, now, own)
 
 
 def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
@@ -193,78 +154,43 @@ def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Ve
     """
     if len(state["stack"]) > 1:
         outer = {**state, "event": "STATE", "stack": outer_frames(state), "updated_at": spell_time(now)}
-        return Verdict("allow", f"inner loop ended: {why}. {waiting(outer)}", outer, ended=True)
+        from tailhook.machines.idle_words import waiting
+
+        words = waiting(top_frame(outer["stack"]))
+        return Verdict("allow", f"inner loop ended: {why}. {words}", outer, ended=True)
     return Verdict("allow", f"ended: {why}", ended_state(state, "DONE", now, reason), ended=True)
 
 
 def iterate(
-    state: "dict[str, Any]",
-    count: int,
-    limit: int,
-    facts: Facts,
-    now: float,
-    work: "Work | None",
-    changes: "dict[str, str]",
+    state: "dict[str, Any]", count: int, limit: int, facts: Facts, now: float, own: "OwnLoop | None"
 ) -> "Verdict[dict[str, Any]]":
-    """Return the verdict that blocks and counts the next turn.
-
-    changes: other fields of the top frame to save.
-    """
+    """Return the verdict that blocks and counts the next turn."""
     *outer, top = state["stack"]
     reason = (
         f"[ITERATION {count}/{limit}] Continue working on the task. "
         "Check your progress and either complete the task or keep iterating."
     )
-    is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
-    top = {**top, "iter": count, **({"briefed": facts.session_id} if is_owed else {}), **changes}
-    if work or (top.get("waits") and top.get("began")):
-        top["waits"] = work.mark() if work else ""
+    top = {**top, "iter": count}
+    is_owed = False
+    if own:
+        top.update(own.changes)
+        if is_owed := own.is_briefing_owed(facts.session_id):
+            top["briefed"] = facts.session_id
+    if is_owed or top.get("mode") == "grind" or not SUBJECTS.isdisjoint(top):
+        from tailhook._core import preload  # the core is built from this module
+
+        preload("machines.idle_words")
+        from tailhook.machines.idle_words import about, write_briefing
+
+        if words := write_briefing(top, signals_of(top), facts.goal(), facts) if is_owed else about(top, facts):
+            reason += f"\n\n{words}"
     moved = {**state, "stack": [*outer, top], "updated_at": spell_time(now)}
-    if is_owed:
-        reason += f"\n\n{briefing(moved, facts.goal(), facts)}"
-    elif subject := about(top, facts):
-        reason += f"\n\n{subject}"
-    is_reminded = top.get("began") and (count % REMINDED_EVERY == 0 or "wrap_up" in changes)
-    if not is_owed and is_reminded and (signals := signals_of(top)):
-        reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
-    if work:
-        reason += f"\n\n{work.advice()}"
-    return Verdict("block", f"iteration {count}/{limit}", moved, reason)
-
-
-def brief(
-    state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S
-) -> "Verdict[dict[str, Any]] | None":
-    """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
-
-    The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
-    the verdict has a message for the person instead. Return None if there is nothing to give.
-    """
-    if not is_live(state, now, stale_after) or not isinstance(state, dict):
-        return None
-    top = top_frame(state["stack"])
-    is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
-    if not is_owed or is_loop_paused(top):
-        return None
-    if not is_owned(state, top, facts):
-        where = f"a loop of this project (iteration {top['iter']} of {top['max']})"
-        from tailhook.machines.notices import name_owner
-
-        notice = name_owner((top.get("session_id"), state.get("session_id")), where, "loop")
-        return Verdict("allow", "another session's loop", message=notice) if notice else None
-    claimed = claim(state, top, facts.session_id)
-    *outer, top = claimed["stack"]
-    top = {**top, "briefed": facts.session_id}
-    if top.get("stuck_after"):
-        turn = facts.turn()
-        from tailhook.machines.stillness import mark_beginning
-
-        if still := mark_beginning(top, turn):
-            top["still"] = still
-    briefed = {**claimed, "stack": [*outer, top]}
-    return Verdict(
-        "allow", "briefed", briefed, f"A loop is running in this session.\n{briefing(briefed, facts.goal(), facts)}"
-    )
+    verdict = Verdict("block", f"iteration {count}/{limit}", moved, reason)
+    if own is None:
+        return verdict
+    if not is_owed and own.is_reminded(count) and (signals := signals_of(top)):
+        verdict.reason += f"\n\nTo end the loop, write alone on a line, outside code: {' or '.join(signals)}"
+    return own.add_words(verdict)
 
 
 def outer_frames(state: "dict[str, Any]") -> "list[Any]":
@@ -308,12 +234,6 @@ def top_frame(frames: object) -> "dict[str, Any]":
     return top if isinstance(top, dict) else {}
 
 
-def bottom_frame(state: object) -> "dict[str, Any]":
-    """Return the outermost frame of a state, or {} if there is none."""
-    frames = state.get("stack") if isinstance(state, dict) else None
-    return top_frame(frames[:1]) if isinstance(frames, list) else {}
-
-
 def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "dict[str, Any]":
     """Return `state` with "claim", in its top frame and in itself, replaced by this session's id."""
     if top.get("session_id") == CLAIM:
@@ -338,85 +258,6 @@ def signals_of(top: "dict[str, Any]") -> "dict[str, str]":
     """Return the signals that end a frame, with the reason of each. An absent mode is loop; an unknown one has none."""
     mode = top.get("mode")
     return SIGNALS.get(mode if isinstance(mode, str) else "loop" if mode is None else "", {})
-
-
-def about(top: "dict[str, Any]", facts: Facts) -> str:
-    """Return the lines about a frame's worktree, its issue, and the issues that it takes; "" for none."""
-    place = worktree(top, facts)
-    lines = [place] if place else []
-    if (issue := name_in(top, "issue_id")) and not place:
-        lines.append(f"Issue: {issue}")
-    if filter_ := name_in(top, "filter"):
-        lines.append(f"Issues to take: {filter_}")
-    if top.get("mode") == "grind" and facts.next_issue:
-        lines.append(f"To list the next issues: {clip_field(facts.next_issue)}")
-    return "\n".join(lines)
-
-
-def name_in(top: "dict[str, Any]", field: str) -> str:
-    """Return a frame's string for a message, "" if it is absent."""
-    value = top.get(field)
-    return clip_field(value) if isinstance(value, str) else ""
-
-
-def worktree(top: "dict[str, Any]", facts: Facts) -> str:
-    """Return the paragraph about the folder of the work, "" if the frame names no existing folder."""
-    path = top.get("worktree_path")
-    folder = facts.folder(path) if isinstance(path, str) and path else None
-    if folder is None:
-        return ""
-    parts = [f"Work in the worktree {clip_field(folder)}"]
-    for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
-        if name := name_in(top, field):
-            parts.append(words.format(name))
-    return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
-
-
-def waiting(state: "dict[str, Any]") -> str:
-    """Return the words for the person when an inner loop has ended: which loop waits, its iteration, how to go on."""
-    top = top_frame(state.get("stack"))
-    subject = name_in(top, "issue_id") or name_in(top, "filter")
-    which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
-    counts = whole_number(top.get("iter")), whole_number(top.get("max"))
-    where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
-    advice = "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
-    return f"The outer loop ({which}) waits at {where}: {advice}"
-
-
-def mode_of(top: "dict[str, Any]") -> str:
-    """Return the mode of a frame for a message."""
-    mode = top.get("mode") or "loop"
-    return clip_field(mode, MAX_MODE_CHARS) if isinstance(mode, str) else "unknown"
-
-
-def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
-    """Return the instructions for an agent in a loop: the goal, its subject, the iteration, and how to end it.
-
-    state: a state that `decide` reads as a live loop.  goal: the prompt; it is cut if it is long.
-    """
-    top = top_frame(state.get("stack"))
-    subject = about(top, facts)
-    lines = [subject] if subject else []
-    where = f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode_of(top)})"
-    lines += [
-        f"{where}: you must continue each time you stop.",
-        *budget_lines(top),
-        "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
-        *(f"  {signal}" for signal in signals_of(top)),
-    ]
-    room = MAX_BRIEFING_CHARS - sum(map(len, lines))
-    if len(goal) > room:
-        goal = f"{goal[:room]}… (cut; the whole is in {top.get('prompt_file')})"
-    if goal:
-        lines.insert(0, f"Goal: {goal}")
-    return "\n".join(lines)
-
-
-def budget_lines(top: "dict[str, Any]") -> "list[str]":
-    """Return the line about a frame's budgets for the agent, [] if it has none."""
-    from tailhook.machines.budgets import describe_budgets
-
-    return describe_budgets(top)
 
 
 # ---- times in the form of a state ------------------------------
@@ -448,16 +289,6 @@ def time_of(stamp: object) -> float | None:
     from tailhook._core import unix_time  # the core is built from this module
 
     return unix_time(stamp) if isinstance(stamp, str) else None
-
-
-def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bool:
-    """Return whether a loop runs here, of any session: not ended, not stale, not corrupted. It may be paused."""
-    if not isinstance(state, dict) or not state.get("stack") or state.get("event") not in ("STATE", None):
-        return False
-    top, age = top_frame(state["stack"]), age_of(state, now)
-    if (age is None or age > stale_after) and not is_loop_paused(top):
-        return False
-    return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
 
 
 def spell_time(now: float) -> str:

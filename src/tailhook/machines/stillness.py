@@ -8,43 +8,14 @@ from tailhook.machines import clip_field, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
-    Call = (
-        tuple[str, str, str] | None
-    )  # a failed call: its tool, its input and its error; None for one that did not fail
+    from tailhook.machines.protocols import Call, Turn
 
 CALLS_A_STOP = 3  # calls of a tool that weigh as much as a stop without any
 MAX_QUOTED_CHARS = 200  # of what was repeated, in a message
 FOLDED_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-
-
-class Turn:
-    """What the agent did since the stop before.
-
-    place: returns where the next turn begins in the transcript, without blank space.
-    used_tools: returns whether a tool was used since a place.
-    calls: yields the calls of tools since a place, newest first.
-    words: returns the agent's last words in UTF-8.
-    spent: returns the mark of the tokens that a loop has used, given its fields; "" if they cannot be counted.
-    """
-
-    __slots__ = ("calls", "place", "spent", "used_tools", "words")
-
-    def __init__(
-        self,
-        place: "Callable[[], str]",
-        used_tools: "Callable[[str], bool]",
-        calls: "Callable[[str], Iterable[Call]]",
-        words: "Callable[[], bytes]",
-        spent: "Callable[[Mapping[str, Any]], str]" = lambda fields: "",
-    ) -> None:
-        self.place = place
-        self.used_tools = used_tools
-        self.calls = calls
-        self.words = words
-        self.spent = spent
 
 
 def mark_beginning(fields: "Mapping[str, Any]", turn: "Turn | None") -> str:
@@ -64,7 +35,7 @@ def look_for_stillness(fields: "Mapping[str, Any]", turn: "Turn | None") -> "tup
     return judge_stillness(fields.get("still"), turn, stuck_after) if turn and stuck_after else ("", "")
 
 
-def judge_stillness(mark: object, turn: Turn, stuck_after: int) -> "tuple[str, str]":
+def judge_stillness(mark: object, turn: "Turn", stuck_after: int) -> "tuple[str, str]":
     """Return the same as `look_for_stillness`.
 
     mark: what it saved at the stop before: the place, and a hash and a count of the words and of the calls.

@@ -8,10 +8,11 @@ from tailhook.machines import Verdict, clip_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Collection
     from typing import Any
 
     from tailhook.machines import ChangeT
+    from tailhook.machines.protocols import Turn
 
 WAITED_KINDS = ("shell", "monitor", "mcp")  # of tasks; an agent's own tasks pause the session
 IN_FLIGHT = (None, "running", "pending")  # the statuses of such a task
@@ -23,22 +24,18 @@ class Work:
     """The background work of a session that ends by itself, or that wakes the agent once.
 
     names: what a message calls each piece, by its id.
-    place: returns where the next turn begins in the transcript, without ":" and blank space.
-    used_tools: returns whether the agent used a tool since a place.
+    turn: what the agent did since the stop before.
     """
 
-    __slots__ = ("names", "place", "used_tools")
+    __slots__ = ("names", "turn")
 
-    def __init__(
-        self, names: "dict[str, str]", place: "Callable[[], str]", used_tools: "Callable[[str], bool]"
-    ) -> None:
+    def __init__(self, names: "dict[str, str]", turn: "Turn") -> None:
         self.names = names
-        self.place = place
-        self.used_tools = used_tools
+        self.turn = turn
 
     def mark(self) -> str:
         """Return what a loop saves at a stop with this work: the place, and a hash of the ids."""
-        return f"{self.place()}:{hash_ids(self.names)}"
+        return f"{self.turn.place()}:{hash_ids(self.names)}"
 
     def is_waited_for(self, mark: object) -> bool:
         """Return whether the stop before had the same work, and the agent has used no tool since.
@@ -46,7 +43,7 @@ class Work:
         mark: what the loop saved at that stop, if anything.
         """
         place, _, ids = mark.partition(":") if isinstance(mark, str) else ("", "", "")
-        return ids == hash_ids(self.names) and not self.used_tools(place)
+        return ids == hash_ids(self.names) and not self.turn.used_tools(place)
 
     def wait(self, change: "ChangeT | None") -> "Verdict[ChangeT]":
         """Return the verdict of a stop at which a loop waits for this work: allow, count nothing.

@@ -13,7 +13,7 @@ Only the set value changes; every other byte of the file stays.
 
 import posix
 
-from tailhook._core import iso_time, parse_json, write_json
+from tailhook._core import iso_time, write_json
 from tailhook.stores.atomic import (
     TOO_LARGE,
     Lock,
@@ -180,29 +180,9 @@ class FrontMatterFile:
             pass
 
 
-def read_end(project: str, name: str) -> "dict[str, object] | None":
-    """Return how the last loop of a project's file `name` ended, None if unknown."""
-    try:
-        folder = open_folder(project, ".claude")
-    except OSError:
-        return None
-    try:
-        end = parse_json(read_file(private_file(folder, name, END)))
-    except (OSError, ValueError):
-        return None
-    finally:
-        posix.close(folder)
-    return end if isinstance(end, dict) else None
-
-
 def quote_yaml(value: str) -> str:
     """Return a value in YAML's double quotes: any text becomes one value on one line."""
     return write_json(value).decode("utf-8")
-
-
-def quote_list(values: "list[str]") -> str:
-    """Return texts as a flow sequence of YAML on one line, which is also JSON. No text in it begins a comment."""
-    return write_json(values).decode("utf-8").replace("#", "\\u0023")
 
 
 def value_span(value: str, at: int) -> tuple[int, int]:
