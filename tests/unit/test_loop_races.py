@@ -21,6 +21,7 @@ from tailhook.cli.output import CommandError
 from tailhook.hook.briefings import briefing_hook
 from tailhook.hook.event import HookEvent
 from tailhook.hook.machines import machine_hook
+from tailhook.hosts import NAMES, find_host
 from tailhook.machines import idle, ralph_briefing
 from tailhook.stores import RALPH_FILE, atomic
 from tailhook.stores.loop import find_loop
@@ -139,6 +140,10 @@ def race(request, tmp_path, monkeypatch):
     for commands in (loop_commands, ralph_commands):
         monkeypatch.setattr(commands, "report_driver", lambda *_: None)  # whether a hook is installed
     atomic.forget_folder()
+    for name in NAMES:  # a program that stands in an import holds the lock of the module
+        find_host(name)
+    for name in ("idle", "ralph"):
+        machine_hook(name)
     yield Race(request.param, folder, environment)
     atomic.forget_folder()
 
