@@ -237,3 +237,16 @@ def test_another_sessions_stop_counts_nothing(loop):
     before = loop.fields()
     assert loop.stop(session_id="other").allowed
     assert loop.fields() == before
+
+
+def test_a_compaction_in_the_last_turn_repeats_the_goal_and_that_it_is_the_last_one(loop):
+    loop.start("--tokens", "1000")
+    loop.respond(2000)
+    loop.stop()
+    found = loop.stop(None, hook_event_name="SessionStart", source="compact")
+    context = found.answer["hookSpecificOutput"]["additionalContext"]
+    assert "Work." in context
+    assert "This is the last turn of the loop" in context
+    loop.stop("C.")
+    assert loop.ending() == "TOKEN_LIMIT"
+    assert loop.stop(None, hook_event_name="SessionStart", source="compact").allowed

@@ -39,6 +39,7 @@ def repeat(event: "HookEvent") -> str:
     if loop is None or not isinstance(state, dict):
         return ""
     facts = facts_of(event, loop)
+    facts.own = lambda top: None  # a compaction is not a stop: no budget and no stillness ends a loop there
     if decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
         return ""
     return f"A loop is running in this session.\n{idle_briefing.briefing(state, loop.goal, facts)}"

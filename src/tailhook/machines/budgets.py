@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tailhook.machines.protocols import Turn
 
 BUDGET_REASONS = {"tokens": "TOKEN_LIMIT", "minutes": "TIME_LIMIT"}  # of an end, by the loop's field; judged in order
+BUDGET_SPENT = "its budget is spent"
 MAX_PLACES = 64  # transcripts with a saved place, the newest
 MAX_RECENT = 16  # responses that may still get records
 
@@ -113,7 +114,7 @@ def judge_budgets(fields: "Mapping[str, Any]", turn: "Turn | None", now: float) 
 def describe_spent(measured: "Mapping[str, tuple[int | None, int]]", unit: str) -> str:
     """Return what a loop has spent of a budget.  measured: by `measure`."""
     used, limit = measured.get(unit, (0, 0))
-    return f"its budget is spent: {used or 0:,} of {count_units(limit, unit)}"
+    return f"{BUDGET_SPENT}: {used or 0:,} of {count_units(limit, unit)}"
 
 
 def count_units(number: int, unit: str) -> str:
@@ -142,15 +143,20 @@ def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int | N
 def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str) -> "Verdict[ChangeT]":
     """Return the verdict of a block, and make it the beginning of the loop's last turn.  spent: what it has spent."""
     verdict.why = f"{verdict.why}, {spent}"
-    verdict.reason = (
-        f"{verdict.reason}\n\nThis is the last turn of the loop, because {spent}. Begin nothing new. Bring what you "
-        "have begun into a safe state, and write what is done and what is left. The loop ends when you stop."
-    )
+    verdict.reason = f"{verdict.reason}\n\n{describe_last_turn(spent)}"
     return verdict
 
 
+def describe_last_turn(spent: str) -> str:
+    """Return the paragraph for the agent about a loop's last turn.  spent: what it has spent."""
+    return (
+        f"This is the last turn of the loop, because {spent}. Begin nothing new. Bring what you have begun into a safe "
+        "state, and write what is done and what is left. The loop ends when you stop."
+    )
+
+
 def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
-    """Return a line for the agent about the budgets of a loop, [] if it has none.  fields: of the loop."""
+    """Return the lines for the agent about the budgets of a loop, [] if it has none.  fields: of the loop."""
     amounts = [
         f"{count_units(limit, unit)} {what}"
         for unit, what in (("tokens", "(input, cache creation and output)"), ("minutes", "since the loop began"))
@@ -158,6 +164,8 @@ def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
     ]
     if not amounts:
         return []
+    if fields.get("wrap_up"):
+        return [f"Budget: {' and '.join(amounts)}.", describe_last_turn(BUDGET_SPENT)]
     return [f"Budget: {' and '.join(amounts)}. When it is spent, you get one last turn to write what is left."]
 
 
