@@ -147,7 +147,7 @@ def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str) -> "Verdict[ChangeT]
     return verdict
 
 
-def describe_last_turn(spent: str) -> str:
+def describe_last_turn(spent: str = BUDGET_SPENT) -> str:
     """Return the paragraph for the agent about a loop's last turn.  spent: what it has spent."""
     return (
         f"This is the last turn of the loop, because {spent}. Begin nothing new. Bring what you have begun into a safe "
@@ -156,7 +156,7 @@ def describe_last_turn(spent: str) -> str:
 
 
 def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
-    """Return the lines for the agent about the budgets of a loop, [] if it has none.  fields: of the loop."""
+    """Return a line for the agent about the budgets of a loop, [] if it has none.  fields: of the loop."""
     amounts = [
         f"{count_units(limit, unit)} {what}"
         for unit, what in (("tokens", "(input, cache creation and output)"), ("minutes", "since the loop began"))
@@ -164,8 +164,6 @@ def describe_budgets(fields: "Mapping[str, Any]") -> "list[str]":
     ]
     if not amounts:
         return []
-    if fields.get("wrap_up"):
-        return [f"Budget: {' and '.join(amounts)}.", describe_last_turn(BUDGET_SPENT)]
     return [f"Budget: {' and '.join(amounts)}. When it is spent, you get one last turn to write what is left."]
 
 

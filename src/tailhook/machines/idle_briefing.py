@@ -53,7 +53,13 @@ def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     preload("machines.idle_words")
     from tailhook.machines.idle_words import write_briefing
 
-    return write_briefing(top, signals_of(top), goal, facts)
+    words = write_briefing(top, signals_of(top), goal, facts)
+    if top.get("began") and top.get("wrap_up"):
+        preload("machines.budgets")
+        from tailhook.machines.budgets import describe_last_turn
+
+        words = f"{words}\n{describe_last_turn()}"
+    return words
 
 
 def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bool:

@@ -44,9 +44,11 @@ def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
     """Return the instructions for an agent in a loop: the prompt, the iteration, and how to end the loop."""
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)
     preload("machines.budgets")
-    from tailhook.machines.budgets import describe_budgets
+    from tailhook.machines.budgets import describe_budgets, describe_last_turn
 
     lines = [describe_turn(count, limit, promise_of(state)), *describe_budgets(state), f"Prompt: {shorten(prompt)}"]
+    if state.get("began") and state.get("wrap_up"):
+        lines.append(describe_last_turn())
     return "\n".join(lines)
 
 
