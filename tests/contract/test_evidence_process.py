@@ -294,6 +294,41 @@ def test_the_fields_are_saved_beside_the_beginning(project, start, machine):
     assert top["began"]
 
 
+TERMS = (
+    "counts only if each of these commands has succeeded in this loop, and after the last edit of a file that matches "
+    "`*.py`:\n  pytest -q\n  make 'a b'"
+)
+CHECKS = ("--check", "pytest -q", "--check", "make 'a b'", "--check-files", "*.py")
+
+
+def test_start_and_status_print_the_checks(project, start, machine):
+    assert TERMS in start(*CHECKS)
+    assert TERMS in project.tailhook("loop" if machine == "idle" else "ralph", "status").stdout
+
+
+@pytest.mark.parametrize(
+    ("event", "fields"),
+    [
+        ("UserPromptSubmit", {"prompt": "Go."}),
+        ("SessionStart", {"source": "compact"}),
+        ("Stop", {"said": "Not yet."}),
+    ],
+)
+def test_the_briefing_of_the_agent_has_the_checks(project, machine, event, fields):
+    words = ("--completion-promise", "GREEN") if machine == "ralph" else ()
+    project.as_agent("loop" if machine == "idle" else "ralph", "start", *words, *CHECKS, "Work.").check_returncode()
+    answer = project.stop(hook_event_name=event, **fields).answer
+    assert TERMS in (answer.get("reason") or answer["hookSpecificOutput"]["additionalContext"])
+
+
+@pytest.mark.parametrize("machine", ["idle"], indirect=True)
+@pytest.mark.parametrize(
+    ("mode", "words"), [("loop", "COMPLETE"), ("issue", "COMPLETE or DONE"), ("grind", "NO_MORE_ISSUES")]
+)
+def test_the_briefing_names_the_signals_that_need_the_checks(start, mode, words):
+    assert f"\n{words} counts only if this command has succeeded" in start("--mode", mode, "--check", "pytest")
+
+
 def test_without_checks_the_fields_are_not_there(project, start, machine):
     start()
     state = json.loads(project.tailhook("loop" if machine == "idle" else "ralph", "status", "--json").stdout)["state"]

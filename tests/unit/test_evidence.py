@@ -233,6 +233,22 @@ def test_a_frame_has_no_more_checks_than_gate_has_rules():
     assert len(parse_checks({"checks": [f"t{number}" for number in range(MAX_RULES + 9)]})) == MAX_RULES
 
 
+def test_many_checks_and_patterns_leave_room_in_a_briefing():
+    fields = {"began": BEGAN, "checks": [f"pytest {'x' * 180}{n}" for n in range(50)]}
+    lines = evidence.describe_checks(fields, {"COMPLETE": "COMPLETE"})
+    assert sum(map(len, lines)) < 3000
+    assert lines[-1] == "  and 40 more, which a stop without them names"
+    lines = evidence.describe_checks({**fields, "check_files": ["x" * 999] * 9}, {"COMPLETE": "COMPLETE"})
+    assert sum(map(len, lines)) < 1000
+
+
+def test_a_briefing_has_checks_only_for_a_loop_of_tailhook_and_a_signal_of_success():
+    fields = {"began": BEGAN, "checks": ["pytest"]}
+    assert evidence.describe_checks(fields, {"DONE": "COMPLETE", "STUCK": "STUCK"})[0].startswith("DONE counts only")
+    assert evidence.describe_checks(fields, {"STUCK": "STUCK"}) == []
+    assert evidence.describe_checks({"checks": ["pytest"]}, {"DONE": "COMPLETE"}) == []
+
+
 TEXTS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=4)
 
 

@@ -45,7 +45,8 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
         try:
             Rule(files or [EVERY_FILE], check, budget)
         except ValueError as error:
-            raise UsageError(f"--check {quote_argument(check)}: {error}") from None
+            advice = "For several commands, give --check again, or name a script that runs them."
+            raise UsageError(f"--check {quote_argument(check)}: {error}. {advice}") from None
     return {name: texts for name, texts in (("checks", checks), ("check_files", files)) if texts}
 
 

@@ -31,6 +31,7 @@ from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
 from tailhook.machines import CLAIM, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
+from tailhook.machines.evidence import listed_texts
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
@@ -234,6 +235,8 @@ def describe_ralph_value(key: str, value: str | None) -> str:
     """Return a value of the state file for a person."""
     if value is None:
         return "none"
+    if key in ("checks", "check_files"):
+        return ", ".join(listed_texts(value)) or value
     return "the next session that gets a prompt or stops" if (key, value) == ("session_id", CLAIM) else value
 
 

@@ -4,6 +4,7 @@ Pure, like the machines that use it. They import it only for a loop with checks.
 """
 
 from tailhook._core import parse_json
+from tailhook.machines import clip_field
 from tailhook.machines.gate import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, Unchecked, unchecked
 from tailhook.machines.shell_words import Budget
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 PROVEN = ("COMPLETE", "NO_MORE_ISSUES")  # the reasons of ends that claim success; the others need no evidence
+MAX_LISTED_CHECKS = 10  # in a briefing
+MAX_FILES_CHARS = 500  # of the patterns there
 EVERY_FILE = "**"  # the pattern without --check-files
 
 
@@ -104,16 +107,20 @@ def listed_texts(value: object) -> list[str]:
     return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
-def describe_checks(frame: "Mapping[str, object]", signals: str) -> list[str]:
+def describe_checks(frame: "Mapping[str, object]", signals: "Mapping[str, str]") -> list[str]:
     """Return the lines of a briefing about the checks, [] without any.
 
-    signals: those that need them, in words.
+    signals: see `own_loops.describe_terms`.
     """
     checks = parse_checks(frame)
-    if not checks:
+    proven = " or ".join(word for word, reason in signals.items() if reason in PROVEN)
+    if not checks or not proven or not frame.get("began"):
         return []
-    files = " or ".join(f"`{text}`" for text in listed_texts(frame.get("check_files")))
+    files = clip_field(" or ".join(f"`{text}`" for text in listed_texts(frame.get("check_files"))), MAX_FILES_CHARS)
     edited = f"a file that matches {files}" if files else "any file"
     each = "this command has" if len(checks) == 1 else "each of these commands has"
-    head = f"{signals} counts only if {each} succeeded in this loop, and after the last edit of {edited}:"
-    return [head, *(f"  {check.command}" for check in checks)]
+    head = f"{proven} counts only if {each} succeeded in this loop, and after the last edit of {edited}:"
+    lines = [head, *(f"  {check.command}" for check in checks[:MAX_LISTED_CHECKS])]
+    if len(checks) > MAX_LISTED_CHECKS:
+        lines.append(f"  and {len(checks) - MAX_LISTED_CHECKS} more, which a stop without them names")
+    return lines

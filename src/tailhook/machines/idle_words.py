@@ -4,12 +4,12 @@ Pure, like the machine. It imports this module only if a frame has a subject, th
 ends.
 """
 
-from tailhook._core import preload
 from tailhook.machines import clip_field, whole_number
+from tailhook.machines.own_loops import describe_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Mapping
     from typing import Any
 
     from tailhook.machines.idle import Facts
@@ -18,19 +18,21 @@ MAX_MODE_CHARS = 40
 MAX_BRIEFING_CHARS = 9350  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 
-def write_briefing(top: "dict[str, Any]", signals: "Iterable[str]", goal: str, facts: "Facts") -> str:
+def write_briefing(top: "dict[str, Any]", signals: "Mapping[str, str]", goal: str, facts: "Facts") -> str:
     """Return the instructions for an agent in a loop: the goal, its subject, the iteration, and how to end it.
 
-    top: the frame of a live loop.  signals: those that end it.  goal: the prompt; it is cut if it is long.
+    top: the frame of a live loop.  signals: those that end it, with the reason of each.  goal: the prompt; it is cut if
+        it is long.
     """
     subject = about(top, facts)
     lines = [subject] if subject else []
+    reasons = {signal.partition(">")[2].partition("<")[0]: reason for signal, reason in signals.items()}
     where = f"Iteration {top.get('iter')} of at most {top.get('max')} (mode {mode_of(top)})"
     lines += [
         f"{where}: you must continue each time you stop.",
-        *budget_lines(top),
         "To end the loop, write one of these alone on a line, outside code, as part of your answer:",
         *(f"  {signal}" for signal in signals),
+        *describe_terms(top, reasons),
     ]
     room = MAX_BRIEFING_CHARS - sum(map(len, lines))
     if len(goal) > room:
@@ -89,13 +91,3 @@ def name_in(top: "dict[str, Any]", field: str) -> str:
     """Return a frame's string for a message, "" if it is absent."""
     value = top.get(field)
     return clip_field(value) if isinstance(value, str) else ""
-
-
-def budget_lines(top: "dict[str, Any]") -> "list[str]":
-    """Return the line about a frame's budgets for the agent, [] if it has none."""
-    if not (top.get("tokens") or top.get("minutes")):
-        return []
-    preload("machines.budgets")
-    from tailhook.machines.budgets import describe_budgets
-
-    return describe_budgets(top)

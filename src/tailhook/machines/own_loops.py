@@ -50,6 +50,10 @@ class OwnLoop:
         """
         return is_briefing_owed(self.fields.get("began"), self.fields.get("briefed"), session_id)
 
+    def describe_terms(self, signals: "Mapping[str, str]") -> "list[str]":
+        """Return the lines of a briefing about the loop's budgets and checks.  signals: see `describe_terms`."""
+        return describe_terms(self.fields, signals)
+
     def is_reminded(self, count: int) -> bool:
         """Return whether the agent reads at an iteration again how the loop ends."""
         return bool(self.spent) or count % REMINDED_EVERY == 0
@@ -122,6 +126,26 @@ class OwnLoop:
 
         still = mark_beginning(self.fields, self.turn)
         return {"still": still} if still else {}
+
+
+def describe_terms(fields: "Mapping[str, Any]", signals: "Mapping[str, str]") -> "list[str]":
+    """Return the lines of a briefing about the budgets and the checks of a loop, [] without any.
+
+    fields: of the loop.
+    signals: the reason of each end, by what the agent writes for it, in words.
+    """
+    lines = []
+    if fields.get("tokens") or fields.get("minutes"):
+        preload("machines.budgets")
+        from tailhook.machines.budgets import describe_budgets
+
+        lines += describe_budgets(fields)
+    if fields.get("checks"):
+        preload("machines.shell_words", "machines.shell_line", "machines.gate", "machines.evidence")
+        from tailhook.machines.evidence import describe_checks
+
+        lines += describe_checks(fields, signals)
+    return lines
 
 
 def is_briefing_owed(began: object, briefed: object, session_id: str) -> bool:

@@ -113,7 +113,8 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return verdict
     change.update(own.changes)
     if own.is_briefing_owed(facts.session_id):
-        verdict.reason = f"{shorten(prompt)}\n\n{turn}"
+        terms = own.describe_terms({"The promise": COMPLETE} if promise else {})
+        verdict.reason = "\n".join([f"{shorten(prompt)}\n\n{turn}", *terms])
         change["briefed"] = facts.session_id
     elif own.is_reminded(count):
         verdict.reason = f"{prompt}\n\n{turn}"

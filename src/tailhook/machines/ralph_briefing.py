@@ -5,8 +5,17 @@ Pure, like the machine (docs/machines/ralph.md). A hook imports this module at a
 
 from tailhook._core import preload
 from tailhook.machines import CLAIM, Verdict, owns
-from tailhook.machines.own_loops import is_briefing_owed
-from tailhook.machines.ralph import COUNTS, Facts, describe_turn, is_inactive, parse_count, promise_of, shorten
+from tailhook.machines.own_loops import describe_terms, is_briefing_owed
+from tailhook.machines.ralph import (
+    COMPLETE,
+    COUNTS,
+    Facts,
+    describe_turn,
+    is_inactive,
+    parse_count,
+    promise_of,
+    shorten,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,11 +52,13 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
 def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
     """Return the instructions for an agent in a loop: the prompt, the iteration, and how to end the loop."""
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)
-    preload("machines.budgets")
-    from tailhook.machines.budgets import describe_budgets, describe_last_turn
-
-    lines = [describe_turn(count, limit, promise_of(state)), *describe_budgets(state), f"Prompt: {shorten(prompt)}"]
+    promise = promise_of(state)
+    terms = describe_terms(state, {"The promise": COMPLETE} if promise else {})
+    lines = [describe_turn(count, limit, promise), *terms, f"Prompt: {shorten(prompt)}"]
     if state.get("began") and state.get("wrap_up"):
+        preload("machines.budgets")
+        from tailhook.machines.budgets import describe_last_turn
+
         lines.append(describe_last_turn())
     return "\n".join(lines)
 
