@@ -26,6 +26,7 @@ RESPONSE_COLUMNS = (
     *("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "advisor", "copies"),
     *("output_tokens", "input_tokens", "cache_creation_tokens"),
 )
+PROGRAM = ScanProgram(table="usage", columns=RESPONSE_COLUMNS)  # a resident worker makes it once
 MAX_AGENT_FILES = 10_000  # to look at
 MAX_NEW_BYTES = 64 << 20  # of all transcripts, at one stop
 # Records of one transcript may be out of order by so much. Older ones behind a saved place are copies: a compaction, a
@@ -48,7 +49,6 @@ class Reading:
         self.now = now
         self.places = spent.places
         self.max_bytes = self.bytes_left = max_bytes
-        self.program = ScanProgram(table="usage", columns=RESPONSE_COLUMNS)
         self.counter = ResponseCounter(RESPONSE_COLUMNS)
 
     def read(self, path: str) -> bool:
@@ -69,7 +69,7 @@ class Reading:
             end = min(size, start + self.bytes_left)
             self.bytes_left -= end - start
             if start < end:
-                for batch in scan_range(fd, start, end, self.program, path=name):
+                for batch in scan_range(fd, start, end, PROGRAM, path=name):
                     self.counter.add(batch)
             self.places[name] = find_end(fd, start, end) if end == size else end, newest
         except (OSError, ValueError):
