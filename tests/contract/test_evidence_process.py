@@ -123,6 +123,13 @@ def test_what_happened_before_the_loop_began_is_not_evidence(start, agent, end):
     assert end() == ""
 
 
+@pytest.mark.parametrize("program", ["tailhook", ".venv/bin/tailhook", "python -m tailhook", "uv run tailhook"])
+def test_the_command_that_starts_the_loop_is_not_a_run_of_its_check(start, agent, end, program):
+    start("--check", "pytest")
+    agent.run(f"{program} loop start --max 5 --check pytest 'Make pytest pass.'", now(-1), takes=3)
+    assert "since the loop began at " in end()
+
+
 def test_a_run_that_began_before_the_loop_and_succeeded_in_it_is_evidence(start, agent, end):
     start("--check", "pytest")
     agent.run("pytest", now(-30), takes=60)

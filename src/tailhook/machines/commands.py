@@ -169,7 +169,7 @@ open oxlint pacman paste patch pgrep ping pip pip3 pipx pkill popd port prettier
 py_compile pycodestyle pydoc pydocstyle pyflakes pylint pyright pyupgrade radon read readarray readlink
 readonly realpath rg rm rmdir rpm rsync rubocop ruff rustfmt scp sed seq set sftp sha1sum sha256sum shasum
 shellcheck shfmt shift shopt shuf sleep snap sort split stat strings stylelint sum svn sync systemctl tabnanny
-tac tail tar tee test tldr tokei tokenize touch tr tree true truncate tsc ty type typeset ulimit umask unalias
+tac tail tailhook tar tee test tldr tokei tokenize touch tr tree true truncate tsc ty type typeset ulimit umask unalias
 uname uniq unset unzip uptime vi vim vulture wait wc wget whatis whereis which whoami xdg-open xmllint xxd
 yamllint yapf yes yq yum zcat zip zypper
 add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
