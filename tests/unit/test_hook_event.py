@@ -97,9 +97,9 @@ def test_a_setting_has_a_default(event, project):
     configure(project, {"hook": {"unbound": "refuse"}, "idle": {"stale_after": 0}})
     one = event()
     assert (one.setting("idle", "stale_after", 5), one.setting("idle", "x", 5), one.setting("x", "x")) == (0, 5, None)
-    assert not one.unbound_acts()
+    assert not one.unbound_acts
     configure(project, {"hook": {"unbound": "anything"}})
-    assert event().unbound_acts()
+    assert event().unbound_acts
 
 
 def test_a_folder_is_found_below_the_root_or_at_its_absolute_path(event, project):

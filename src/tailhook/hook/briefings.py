@@ -2,7 +2,7 @@
 
 from tailhook._core import preload
 from tailhook.hook.answer import SPACED, plain_lines, warn
-from tailhook.hook.machines import MACHINES, failed, machine_modules
+from tailhook.hook.machines import MACHINES, machine_modules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def give_loops(event: "HookEvent", machines: "Sequence[str]", send: "Callable[[d
                 loops.append(verdict.reason)
                 notices.append(verdict.message)
         except Exception as error:
+            from tailhook.hook.failures import failed
+
             warn(failed(name, error).warning)
     fields: dict[str, Any] = {}
     if any(loops):

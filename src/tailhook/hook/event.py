@@ -43,11 +43,14 @@ class HookEvent:
     folders: the folders to search for a project's files, in order.
     parent: the id of the process that started the hook.
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
+    gives_texts: whether an answer at a prompt can give the agent a text.
+    unbound_acts: whether any session may act on a state without a session.
     asked: the machines that the hook asks about it.
     gate_verdict: of the gate machine, if a loop has asked it at this stop.
     """
 
     has_ended_loop = False
+    gives_texts = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload
@@ -59,6 +62,7 @@ class HookEvent:
         self.root = project_root(payload)
         self.folders = list(project_folders(payload))
         self.config = load_config(self.root)
+        self.unbound_acts = self.setting("hook", "unbound") != "refuse"
         self.newest: NewestMessage | None = None
         self.asked: Sequence[str] = ()
         self.gate_verdict: Verdict[list[str]] | None = None
@@ -66,10 +70,6 @@ class HookEvent:
     def is_stop(self) -> bool:
         """Return whether the machines decide about it: an agent's own stop, not a sub-agent's."""
         return self.name in ("Stop", "") and not self.payload.get("agent_id")
-
-    def can_give_texts(self) -> bool:
-        """Return whether an answer at a prompt can give the agent a text."""
-        return True
 
     def machines(self) -> "Sequence[str]":
         """Return the configured machines, in the order of asking."""
@@ -87,14 +87,6 @@ class HookEvent:
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """Return a value of the configuration."""
         return self.config.get(section, {}).get(key, default)
-
-    def unbound_acts(self) -> bool:
-        """Return whether any session may act on a state without a session."""
-        return bool(self.setting("hook", "unbound") != "refuse")
-
-    def wants_times(self) -> bool:
-        """Return whether the user allows hooks to record their times."""
-        return self.setting("pool", "stats") is not False
 
     def final_text(self, since: float | None = None) -> bytes:
         """Return the agent's last message in UTF-8, unchanged: blank space at its beginning may make it code.

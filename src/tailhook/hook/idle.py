@@ -84,7 +84,7 @@ def facts_of(
         paused=is_paused(event.payload),
         signals=words,
         folder=event.folder,
-        unbound_acts=event.unbound_acts(),
+        unbound_acts=event.unbound_acts,
         next_issue=event.setting("idle", "next_issue", ""),
         goal=lambda: loop.goal,
         own=own,

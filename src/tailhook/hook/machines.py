@@ -119,11 +119,3 @@ def machine_modules(name: str) -> "list[str]":
     parts = [f"machines.{part}" for part in machine.get("parts", ())]
     pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
     return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]
-
-
-def failed(name: str, error: Exception) -> "Verdict[None]":
-    """Return the verdict of a machine that raised an exception: its state stays, and the person gets one line."""
-    from tailhook.machines import Verdict
-
-    what = describe(error)
-    return Verdict("allow", what, warning=f"tailhook: {name}: {what}. Its state was not changed; the agent may stop.")

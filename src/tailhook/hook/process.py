@@ -11,7 +11,7 @@ from time import perf_counter
 from tailhook._core import get_text, preload
 from tailhook.hook.answer import SPACED, describe, plain_lines, send_answer, warn, write_output
 from tailhook.hook.event import HookEvent, has_marker_files
-from tailhook.hook.machines import MACHINES, failed, machine_hook
+from tailhook.hook.machines import MACHINES, machine_hook
 from tailhook.hook.payload import PAYLOAD_TIMEOUT_S, environment, project_folders, read_payload
 
 TYPE_CHECKING = False
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process at once: the host would wait for the interpreter's shutdown."""
     code, event, _ = run_hook(argv, posix.getppid())
-    if (mark := environment(b"TAILHOOK_CLIENT")) and event is not None and event.wants_times():
+    mark = environment(b"TAILHOOK_CLIENT")
+    if mark and event is not None and event.setting("pool", "stats") is not False:
         from tailhook.stores.hook_times import record_cold
 
         record_cold(mark, event.name)
@@ -100,7 +101,7 @@ def ask_machines(
     started: when the hook was started, by `perf_counter`.
     """
     is_compacted = event.name == "SessionStart" and get_text(event.payload, "source") == "compact"
-    if is_compacted or (event.name == "UserPromptSubmit" and event.can_give_texts()):
+    if is_compacted or (event.name == "UserPromptSubmit" and event.gives_texts):
         if not machines:
             return 0, False
         preload("hook.briefings")
@@ -115,6 +116,8 @@ def ask_machines(
         try:
             verdict = machine_hook(name).ask(event)
         except Exception as error:  # only this machine fails: the others are still asked
+            from tailhook.hook.failures import failed
+
             verdict = failed(name, error)
         write_log(event, name, verdict, started)
         if verdict is None:

@@ -91,7 +91,7 @@ def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdi
         paused=is_paused(event.payload),
         problem=problem,
         promises=kept,
-        unbound_acts=event.unbound_acts(),
+        unbound_acts=event.unbound_acts,
         line=loop.line_of,
         own=lambda values: find_own_ralph(event, values),
     )

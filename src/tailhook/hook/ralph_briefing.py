@@ -22,7 +22,7 @@ def brief(event: "HookEvent") -> "Verdict[Values] | None":
     loop = find_ralph(event.folders)
     if loop is None:
         return None
-    facts = Facts(event.session_id, unbound_acts=event.unbound_acts(), own=lambda values: find_own_ralph(event, values))
+    facts = Facts(event.session_id, unbound_acts=event.unbound_acts, own=lambda values: find_own_ralph(event, values))
     verdict = decide_and_save(
         loop,
         lambda: ralph_briefing.brief(loop.state, loop.prompt, facts),
@@ -36,7 +36,7 @@ def repeat(event: "HookEvent") -> str:
     loop = find_ralph(event.folders)
     if loop is None or loop.state is None:
         return ""
-    silent = Facts(event.session_id, unbound_acts=event.unbound_acts())
+    silent = Facts(event.session_id, unbound_acts=event.unbound_acts)
     if decide(loop.state, loop.prompt, silent).outcome != "block":
         return ""
     return f"A ralph loop is running in this session.\n{ralph_briefing.briefing(loop.state, loop.prompt)}"

@@ -44,6 +44,7 @@ class TranslatedEvent(HookEvent):
     def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str, parent: int) -> None:
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken, parent)
         self.host = host
+        self.gives_texts = bool(host.HOOKS_FILE.get("prompt_event"))
         self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
         if not self.transcript_path():
             self.newest = "unknown", []
@@ -52,10 +53,6 @@ class TranslatedEvent(HookEvent):
         """Write the answer in the host's words, one line of JSON on stdout; nothing if the host cannot express it."""
         if theirs := self.host.answer(fields):
             send_answer(dict(theirs), style)
-
-    def can_give_texts(self) -> bool:
-        """Return whether the host's answers can."""
-        return bool(self.host.HOOKS_FILE.get("prompt_event"))
 
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""

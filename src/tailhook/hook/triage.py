@@ -119,7 +119,7 @@ def triage_facts(event: "HookEvent", pipeline: Pipeline) -> triage.Facts:
         stop_hook_active=event.payload.get("stop_hook_active") is True,
         while_active=while_active(event),
         has_changed=lambda: load_hash(pipeline.file, event.session_id) != fingerprint(pipeline.file.data()),
-        unbound_acts=event.unbound_acts(),
+        unbound_acts=event.unbound_acts,
     )
 
 

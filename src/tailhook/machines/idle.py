@@ -179,7 +179,7 @@ def iterate(
     if is_owed or top.get("mode") == "grind" or not SUBJECTS.isdisjoint(top):
         from tailhook._core import preload  # the core is built from this module
 
-        preload("machines.idle_words")
+        preload("machines.own_loops", "machines.idle_words")
         from tailhook.machines.idle_words import about, write_briefing
 
         if words := write_briefing(top, signals_of(top), facts.goal(), facts) if is_owed else about(top, facts):

@@ -222,7 +222,7 @@ class Worker:
         with suppress(OSError):  # the client may have left
             connection.send(bytes([code]))
         total = self.table.count_request(self.number, clock_gettime_ns(CLOCK_MONOTONIC))
-        if event is not None and event.wants_times():
+        if event is not None and event.setting("pool", "stats") is not False:
             with suppress(OSError):  # doctor then shows less
                 record_hook(self.folder, event.name, request.started_ns, WARM)
         return failure is None and total % MAX_REQUESTS != 0 and peak_bytes() - self.first_peak < MAX_GROWTH
