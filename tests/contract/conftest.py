@@ -19,8 +19,8 @@ IN_BOTH_FORMS = {
     f"test_{name}"
     for name in (
         *("hook_process", "hosts", "idle_process", "idle_store", "ralph_process", "ralph_complaints", "ralph_diagrams"),
-        *("triage_process", "memory_process", "gate_process", "plates_process", "state_folder"),
-        "concurrency",
+        *("triage_process", "memory_process", "gate_process", "plates_process", "evidence_process"),
+        *("state_folder", "concurrency"),
     )
 }
 

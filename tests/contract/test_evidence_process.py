@@ -180,6 +180,15 @@ def ending(project):
     return json.loads(project.tailhook("loop", "status", "--json").stdout)["state"]
 
 
+def test_times_are_those_of_the_hooks_zone(project, start, agent, end):
+    start("--check", "pytest")
+    at = now(1)
+    agent.edit("src/app.py", at)
+    for zone, hours in (("XYZ-9", 9), ("ABC3", -3)):
+        project.env["TZ"] = zone
+        assert time.strftime("edited at %H:%M.", time.gmtime(at + hours * 3600)) in end()
+
+
 # ---- what cannot be read ---------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ A stop imports it only if a signal would end a loop with checks, or if the gate 
 """
 
 import posix
-from time import localtime, monotonic, sleep, strftime
+from time import localtime, monotonic, sleep, strftime, tzset
 
 from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
@@ -126,6 +126,11 @@ def is_last_message(path: str, words: str) -> bool:
 
 def clock_time(at: float | None) -> str:
     """Return a time (Unix seconds) as HH:MM in the local zone, "" if it is unknown."""
+    if zone := posix.environ.get(b"TZ"):  # a resident worker was started with another environment
+        posix.putenv(b"TZ", zone)
+    else:
+        posix.unsetenv(b"TZ")
+    tzset()
     try:
         return "" if at is None else strftime("%H:%M", localtime(at))
     except (OverflowError, OSError, ValueError):
