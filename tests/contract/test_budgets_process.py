@@ -2,6 +2,7 @@
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.host import assistant
@@ -250,3 +251,15 @@ def test_a_compaction_in_the_last_turn_repeats_the_goal_and_that_it_is_the_last_
     loop.stop("C.")
     assert loop.ending() == "TOKEN_LIMIT"
     assert loop.stop(None, hook_event_name="SessionStart", source="compact").allowed
+
+
+def test_of_many_stops_at_once_each_counts_an_iteration_and_none_counts_a_response_twice(loop):
+    loop.start("--tokens", "100000", "--stuck-after", "0")
+    for _ in range(30):
+        loop.respond(90)
+    with ThreadPoolExecutor(8) as pool:
+        stops = [pool.submit(loop.project.stop, f"Turn {number}.") for number in range(8)]
+    assert all("block" in one.result().stdout for one in stops)
+    fields = loop.fields()
+    assert int(fields.get("iter") or fields["iteration"]) == 9
+    assert parse_mark(fields["spent"]).tokens == 3000
