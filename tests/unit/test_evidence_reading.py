@@ -1,0 +1,129 @@
+"""How far the evidence for the end of a loop is looked for, and what counts if it is not all read."""
+
+import posix
+import time
+
+import pytest
+from support.checked_sessions import Agent
+
+from tailhook._core import unix_time
+from tailhook.hook import evidence
+from tailhook.hook.event import HookEvent
+from tailhook.hook.evidence import clock_time, find_start, read_evidence
+from tailhook.hook.translated import TranslatedEvent
+from tailhook.hosts import find_translated_host
+
+BEGAN = "2026-01-02T03:04:05Z"
+START = unix_time(BEGAN)
+
+
+@pytest.fixture
+def agent(tmp_path):
+    return Agent(tmp_path / "t.jsonl", tmp_path)
+
+
+def read(agent, *files, event=HookEvent, **more):
+    payload = {"session_id": "mine", "transcript_path": str(agent.path), "cwd": str(agent.folder), **more}
+    one = event(payload, "Stop")
+    one.now = START + 86400
+    return read_evidence(one, {"began": BEGAN, "checks": ["pytest"], "check_files": list(files)}, "signal")
+
+
+def test_what_is_read_grows_with_what_is_new_and_not_with_the_transcript(agent):
+    for number in range(5000):
+        agent.write(agent.record("user", "x" * 500, START - 9000 + number))
+    old = agent.path.stat().st_size
+    agent.run("pytest", START + 1)
+    fd = posix.open(agent.path, posix.O_RDONLY)
+    try:
+        start, is_cut = find_start(fd, agent.path.stat().st_size, 0, START)
+    finally:
+        posix.close(fd)
+    assert old > 3_000_000
+    assert old - 100_000 < start <= old
+    assert not is_cut
+    assert read(agent).missing == ""
+
+
+def test_behind_the_bound_of_bytes_anything_may_have_run(agent, monkeypatch):
+    agent.run("pytest", START + 1)
+    agent.write(agent.record("user", "x" * 5000, START + 2))
+    agent.write(agent.record("user", "Go on.", START + 3))
+    monkeypatch.setattr(evidence, "MAX_TRANSCRIPT_BYTES", 2000)
+    found = read(agent)
+    assert (found.missing, bool(found.unknown)) == ("", True)
+    agent.edit("a.py", START + 4)
+    assert "a.py was edited" in read(agent).missing
+
+
+def test_behind_a_thousand_edits_that_could_match_anything_may_have_run(agent, monkeypatch):
+    monkeypatch.setattr("tailhook.hook.gate.MAX_EDITS", 3)
+    agent.edit("a.py", START + 1)
+    for number in range(3):
+        assert "a.py was edited" in read(agent, "*.py").missing
+        agent.edit(f"{number}.txt", START + 2 + number, note="like a.py")
+    assert "a.py was edited" not in read(agent, "*.py").missing
+    assert "edits" in read(agent, "*.py").unknown
+
+
+def test_of_many_sub_agents_those_that_wrote_last_are_read(agent, monkeypatch):
+    monkeypatch.setattr(evidence, "MAX_SUB_AGENTS", 1)
+    agent.write_words("Hm.", START)
+    agent.sub_agent("old").run("pytest", START + 1)
+    agent.sub_agent("new").run("ls", START + 100)
+    assert read(agent).unknown == "over 1 sub-agents"
+    agent.sub_agent("new").edit("a.py", START + 101)
+    assert "a.py was edited" in read(agent).missing
+    agent.sub_agent("new").run("pytest", START + 102)
+    assert (read(agent).missing, read(agent).unknown) == ("", "")
+
+
+def test_sub_agents_that_wrote_nothing_since_the_loop_began_are_not_opened(agent, monkeypatch):
+    agent.run("ls", START + 1)
+    agent.sub_agent("old").run("ls", START - 100)
+    opened = []
+    really_open = posix.open
+    monkeypatch.setattr(posix, "open", lambda path, *flags: opened.append(str(path)) or really_open(path, *flags))
+    assert read(agent).missing
+    assert any(path == str(agent.path) for path in opened)
+    assert not any("agent-old" in path for path in opened)
+
+
+def test_on_another_host_it_is_unknown_which_tools_ran(agent):
+    def codex(payload, name):
+        return TranslatedEvent(find_translated_host("codex"), payload, name, "", 0)
+
+    agent.edit("a.py", START + 1)
+    found = read(agent, event=codex)
+    assert found.missing == ""
+    assert "this host's transcripts" in found.unknown
+
+
+@pytest.mark.parametrize("began", [None, 5, "x", "2999-01-01T00:00:00Z"])
+def test_a_beginning_that_cannot_be_read_lets_the_whole_session_count(agent, began):
+    one = HookEvent({"session_id": "mine", "transcript_path": str(agent.path), "cwd": str(agent.folder)}, "Stop")
+    agent.edit("a.py", START - 500)
+    assert read_evidence(one, {"began": began, "checks": ["pytest"]}, "signal").missing
+    agent.run("pytest", START - 400)
+    assert read_evidence(one, {"began": began, "checks": ["pytest"]}, "signal").missing == ""
+
+
+def test_records_without_times_count_by_their_order(agent):
+    def strip(path):
+        path.write_text(path.read_text().replace('"timestamp"', '"stamp"'))
+
+    agent.edit("a.py", START + 1)
+    strip(agent.path)
+    assert "since a.py was edited." in read(agent).missing
+    agent.run("pytest", START + 2)
+    strip(agent.path)
+    assert read(agent).missing == ""
+
+
+@pytest.mark.parametrize("at", [None, 1e300, -1e300, float("nan"), float("inf")])
+def test_a_time_that_no_calendar_has_is_not_named(at):
+    assert clock_time(at) == ""
+
+
+def test_a_time_is_named_in_hours_and_minutes():
+    assert clock_time(START) == time.strftime("%H:%M", time.localtime(START))
