@@ -49,6 +49,7 @@ DEFAULT_TIMEOUT_S = 600.0
 SIZES = {"10 KB": 10 << 10, "100 MB": 100 << 20, "500 MB": 500 << 20, "10 GB": 10 << 30}
 COMPARED = ("10 KB", "100 MB", "10 GB")
 COMPARED_FOR_COMMANDS = COMPARED[:2]  # a program that reads its whole transcript would not end with 10 GB
+TURN_BYTES = 8 << 10  # of a transcript: its last turn
 DONE = "<loop-done>COMPLETE</loop-done>"
 
 
@@ -108,6 +109,27 @@ def idle_loop(age: int, earlier: int = 0, **fields: Any) -> Callable[[Path], Pat
         return Path(store.path) / MESSAGES_FILE
 
     return begin
+
+
+def loop_with_every_field(folder: Path) -> Path:
+    """Make a loop that tailhook began, with every field that it can have. Its last turn used tools."""
+    transcript = Path(json.loads((folder / "payload.json").read_text())["transcript_path"])
+    facts, now = transcript.stat(), time.time()
+    before_ms, offset = round((now - 600) * 1000), max(0, facts.st_size - TURN_BYTES)
+    place = f"{offset}@{now - 600:.3f}"
+    fields: dict[str, Any] = {
+        "began": iso_time(now - 3600),
+        "briefed": "bench",
+        "checks": ["make test"],
+        "check_files": ["src/*.py"],
+        "tokens": 10**9,
+        "minutes": 10**6,
+        "spent": f"5000 {before_ms} {facts.st_ino}:{offset}:{before_ms} -",
+        "stuck_after": 4,
+        "still": f"{place} 0 1 0 0",
+        "waits": f"{place}:0",
+    }
+    return idle_loop(60, **fields)(folder)
 
 
 def ralph_loop(folder: Path) -> Path:
@@ -177,6 +199,7 @@ CASES = (
     *(Case(name, "no state", WORKING, False, no_state) for name in DECIDING),
     Case("idle", "active", WORKING, True, idle_loop(60)),
     Case("idle", "iteration 500", WORKING, True, idle_loop(60, earlier=500)),
+    Case("idle", "every field", WORKING, True, loop_with_every_field, (EDIT_USE, CHECK_USE)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
     Case("ralph", "active", WORKING, True, ralph_loop),
