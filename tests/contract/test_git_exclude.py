@@ -119,7 +119,9 @@ def test_cancel_and_uninstall_name_what_stays_in_the_project(repository, group):
     assert not repository.stop("Hm.").allowed
     rest = repository.folder / (".jwz" if group == "loop" else ".claude/ralph-debug.log")
     cancelled = repository.as_agent(group, "cancel", session="mine").stdout
-    assert cancelled.endswith(f"What it has saved stays: {rest}\n")
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    listed = f"The names of its files stay in git's list of ignored files: {exclude}\n"
+    assert cancelled.endswith(f"What it has saved stays: {rest}\n{listed}")
     assert f"stays: {rest}\n" in repository.tailhook("uninstall", "--yes").stdout
     named = {rest, rest.parent, *rest.glob("*")}
     assert {path for path in repository.folder.rglob("*") if ".git/" not in f"{path}/"} == named - {repository.folder}
@@ -132,6 +134,13 @@ def test_uninstall_names_each_file_that_loops_and_hooks_have_left(repository, le
     path.parent.mkdir()
     path.write_text("---\nactive: false\niteration: 1\nmax_iterations: 5\n---\nThe prompt.\n")
     assert repository.tailhook("uninstall", "--yes").stdout.count(f"stays: {path}\n") == 1
+
+
+def test_cancel_names_no_list_of_git_that_does_not_have_the_files(repository):
+    exclude = repository.folder / ".git" / "info" / "exclude"
+    repository.as_agent("ralph", "start", "Go.", session="mine")
+    exclude.write_text("mine\n")
+    assert "ignored files" not in repository.as_agent("ralph", "cancel", session="mine").stdout
 
 
 def test_uninstall_names_the_lines_for_git(repository):

@@ -177,3 +177,23 @@ def test_killed_at_any_change_the_state_is_the_old_one_or_the_new_and_the_comman
     assert seen == sorted(seen), "once new, always new"
     assert set(seen) == set(range(len(stages)))
     report(f"faults: {name} killed {len(seen)} times in its {changes} changes of the disk, no state lost or torn")
+
+
+@pytest.mark.parametrize("after", [INSTALL, UNINSTALL], ids=["install", "uninstall"])
+def test_the_draft_of_a_killed_install_is_gone_after_the_next_command(project, after):
+    settings = project.home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(THEIRS)
+    others = settings.with_name(f"settings.json.{os.getpid()}.tmp")  # of a live process
+    others.write_text("theirs")
+
+    def drafts():
+        return set(settings.parent.glob("settings.json.*.tmp")) - {others}
+
+    argv = [sys.executable, "-m", "tailhook", *INSTALL]
+    code, _ = run_until(argv, project.env, str(project.folder), os.devnull, lambda _: bool(drafts()))
+    assert code == -9
+    assert drafts()
+    assert project.tailhook(*after).returncode == 0
+    assert drafts() == set()
+    assert others.read_text() == "theirs"

@@ -42,6 +42,7 @@ class Race:
     def __init__(self, kind, folder, environment):
         self.kind, self.folder, self.environment = kind, folder, environment
         self.machine = "ralph" if kind == "ralph" else "idle"
+        self.owner = "claim"
         self.commands = ralph_commands if kind == "ralph" else loop_commands
 
     def begin(self):
@@ -55,7 +56,7 @@ class Race:
             return
         path = self.folder / ".claude" / files[self.kind]
         path.parent.mkdir(exist_ok=True)
-        path.write_text(PAGE if self.kind == "file" else ralph_page(session_id="claim", began=BEGAN))
+        path.write_text(PAGE if self.kind == "file" else ralph_page(session_id=self.owner, began=BEGAN))
 
     def stop(self, said="Hm.", session="mine"):
         """Let an agent stop; return the outcome, and whether the hook has ended the loop."""
@@ -225,8 +226,10 @@ def test_a_cancelled_loop_is_gone_whatever_a_hook_had_read_before(race, races):
         assert not list(race.folder.glob(".claude/*.md"))
 
 
+@pytest.mark.parametrize("owner", ["claim", "another session"])
 @pytest.mark.parametrize("race", ["ralph"], indirect=True)
-def test_cancel_names_the_log_if_a_hook_has_written_one(race, races, capsys):
+def test_cancel_names_the_log_if_a_hook_has_written_one(race, races, capsys, owner):
+    race.owner = owner
     for _, done in races(race.stop, lambda: race.run("cancel")):
         log = race.folder / ".claude" / "ralph-debug.log"
         assert done

@@ -112,7 +112,7 @@ def idle_loop(age: int, earlier: int = 0, **fields: Any) -> Callable[[Path], Pat
 
 
 def loop_with_every_field(folder: Path) -> Path:
-    """Make a loop that tailhook began, with every field that it can have. Its last turn used tools."""
+    """Make a loop of tailhook's own with every field that it can have. Its last turn used tools."""
     transcript = Path(json.loads((folder / "payload.json").read_text())["transcript_path"])
     facts, now = transcript.stat(), time.time()
     before_ms, offset = round((now - 600) * 1000), max(0, facts.st_size - TURN_BYTES)

@@ -49,7 +49,14 @@ def saved_paths(folders: Iterable[str]) -> Iterator[str]:
             for path in sorted(map(str, Path(f"{folder}/.claude").iterdir())):
                 if path.rpartition("/")[2].startswith(FILES):
                     yield path
-        path = exclude_file(folder) if exists(f"{folder}/.git") else ""
-        with contextlib.suppress(OSError):
-            if path and not {*EXCLUDED}.isdisjoint(read_file(path).split(b"\n")):
-                yield path
+        if exists(f"{folder}/.git") and (path := listing_file(folder)):
+            yield path
+
+
+def listing_file(project: str) -> str:
+    """Return the path of `info/exclude` of a project's repository if it lists files of loops, otherwise ""."""
+    path = exclude_file(project)
+    with contextlib.suppress(OSError):
+        if path and not {*EXCLUDED}.isdisjoint(read_file(path).split(b"\n")):
+            return path
+    return ""

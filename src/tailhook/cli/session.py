@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tailhook.cli.git_exclude import listing_file
+from tailhook.cli.loop_folders import folder_of_loop
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.hosts import DEFAULT
@@ -160,7 +162,7 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
 
 
 def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str, Any], place: str, rest: str) -> None:
-    """Print what was cancelled, and what stays in the project.
+    """Print what was cancelled, and what stays in the project and its repository.
 
     loop: its name.
     facts: for --json; `goal` is the prompt, `session_id` None if the loop had none yet.
@@ -172,6 +174,8 @@ def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str
     lines = [f"The {loop}{whose} was cancelled at {place}", *([f"Goal: {goal}"] if goal else [])]
     if rest:
         lines.append(f"What it has saved stays: {rest}")
+    if listing := listing_file(folder_of_loop(facts["path"])):
+        lines.append(f"The names of its files stay in git's list of ignored files: {listing}")
     print_facts(arguments, facts, *map(plain, lines))
 
 

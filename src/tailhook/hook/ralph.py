@@ -35,7 +35,13 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
 
     verdict = decide_and_save(loop, lambda: None if loop.gone else decide_ralph(event, loop, began), save_and_log)
     if verdict is not None and verdict.change is None:
-        log(event, loop, verdict)
+        try:
+            with loop.lock():
+                loop.reload()
+                if not loop.gone:  # the command would not have named the log
+                    log(event, loop, verdict)
+        except OSError:
+            pass
     return verdict
 
 

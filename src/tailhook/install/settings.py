@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from tailhook._core import fingerprint, parse_json
 from tailhook.install.hooks import SettingsError, is_blank, values_of, without_hooks
 from tailhook.install.hooks_file import HooksFile
+from tailhook.pool.control import is_running
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
 NEW = "{}\n"  # the first text of a file that we make
@@ -217,6 +218,7 @@ def write(settings: Settings, text: str, before: str | None, cap: int | None) ->
     receipt = Receipt(before, digest(text), cap, made)
     replace_file(receipt_path(settings.target), json.dumps(receipt._asdict()).encode("ascii"))
     folders[0].mkdir(parents=True, exist_ok=True)
+    remove_drafts(settings.target)
     replace_file(settings.target, data)
 
 
@@ -247,11 +249,27 @@ def forget(target: str) -> None:
         remove_empty(folder)
     if receipt and receipt.wrote(backup(target)):
         remove_file(backup_path(target))  # a new install would write the same
+    remove_drafts(target)
     path = Path(receipt_path(target))
     for draft in path.parent.iterdir():
         if draft.suffix == ".tmp" and draft.name.startswith(f"{path.name}."):
             draft.unlink()  # of a killed command
     remove_file(str(path))
+
+
+def remove_drafts(path: str) -> None:
+    """Remove the drafts of a file that killed commands left beside it. Call it only under the file's lock.
+
+    A draft (see `replace_pieces`) of a live process stays: it may be another program's.
+    """
+    folder, _, name = path.rpartition("/")
+    with suppress(FileNotFoundError):
+        for draft in Path(folder).iterdir():
+            maker = draft.name.removeprefix(f"{name}.").removesuffix(".tmp")
+            if draft.name == f"{name}.{maker}.tmp" and maker.isdecimal():
+                with suppress(PermissionError, OverflowError):  # another user's process; not the number of one
+                    if not is_running(int(maker)):
+                        remove_file(str(draft))
 
 
 def remove_empty_folders(with_parents: bool = True) -> str:
