@@ -27,6 +27,7 @@ INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::
 TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
     "machines/commands.py": LINES,
+    "machines/evidence.py": "unit/test_evidence.py unit/test_evidence_reading.py",
     "machines/exits.py": LINES,
     "machines/gate.py": "unit/test_gate.py",
     "machines/idle.py": "unit/test_idle.py unit/test_idle_briefing.py property/test_idle_invariants.py",

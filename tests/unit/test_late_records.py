@@ -17,6 +17,7 @@ def session(tmp_path, monkeypatch):
     agent = Agent(tmp_path / "t.jsonl", tmp_path)
     begun = time.time() - 60
     agent.late = []
+    agent.still = None
     agent.waits = 0
 
     def write_next(_):
@@ -28,7 +29,11 @@ def session(tmp_path, monkeypatch):
         agent.waits = 0
         payload = {"session_id": "mine", "cwd": str(tmp_path), "transcript_path": str(agent.path)}
         event = HookEvent({**payload, "last_assistant_message": DONE}, "Stop")
-        frame = {"checks": ["pytest"], "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun))}
+        frame = {
+            "checks": ["pytest"],
+            "still": agent.still,
+            "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
+        }
         return evidence.read_evidence(event, frame, "signal").missing
 
     monkeypatch.setattr(evidence, "sleep", write_next)
@@ -60,6 +65,26 @@ def test_a_message_with_the_same_words_before_a_command_is_another_one(session):
     session.late = [lambda: session.write(result), lambda: session.write_words(DONE, session.begun + 6)]
     assert session.missing() == ""
     assert session.waits == 2
+
+
+def test_a_message_with_the_same_words_from_the_stop_before_is_another_one(session):
+    session.run("pytest", session.begun + 1)
+    session.write_words(DONE, session.begun + 2)
+    session.late = [
+        lambda: session.edit("a.py", session.begun + 5),
+        lambda: session.write_words(DONE, session.begun + 6),
+    ]
+    session.still = f"400@{session.begun + 3:.3f} 0 0 0 0"
+    assert "a.py was edited" in session.missing()
+    assert session.waits == 2
+
+
+@pytest.mark.parametrize("still", ["", "x", "400@x 0", 5, "400"])
+def test_without_the_time_of_the_stop_before_the_last_message_counts(session, still):
+    session.run("pytest", session.begun + 1)
+    session.write_words(DONE, session.begun + 2)
+    session.still = still
+    assert (session.missing(), session.waits) == ("", 0)
 
 
 def test_a_transcript_with_the_last_message_is_read_at_once(session):

@@ -51,6 +51,8 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     found = evidence.Evidence()
     if evidence.needs_evidence(frame, reason):
         found = read_evidence(event, frame, signal)
+    else:
+        wait_for_last_message(event, last_stop(frame))
     if found.missing:
         return found.missing, ""
     if "gate" in event.asked:
@@ -73,8 +75,8 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
         return evidence.Evidence(unknown="they are not valid")
     if type(event) is not HookEvent:  # of another host than Claude Code
         return evidence.Evidence(unknown="the runs of tools in this host's transcripts are not read")
+    wait_for_last_message(event, last_stop(frame))
     began = frame.get("began")
-    wait_for_last_message(event)
     since = unix_time(began) if isinstance(began, str) else None
     if since is not None and since > event.now:  # the clock was set back
         since = None
@@ -90,20 +92,37 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     return found
 
 
-def wait_for_last_message(event: "HookEvent") -> None:
+def last_stop(frame: "Mapping[str, object]") -> float:
+    """Return when the loop's stop before was (Unix seconds), 0 if the loop does not know it.
+
+    The place that a loop saves to judge its stillness has the time.
+    """
+    mark = frame.get("still")
+    try:
+        return float(mark.partition(" ")[0].partition("@")[2]) if isinstance(mark, str) else 0
+    except ValueError:
+        return 0
+
+
+def wait_for_last_message(event: "HookEvent", since: float = 0) -> None:
     """Wait until the transcript has the agent's last message: what came before it is there, too.
 
     Claude Code 2.1.329 writes its records up to 70 ms after the hook's start, also the result of a tool. A second later
     the transcript is read as it is.
+
+    since: when the stop before was: an older message with the same words is that stop's.
     """
     deadline = monotonic() + LATE_MESSAGE_TIMEOUT_S
     words = event.last_text_block().strip()
-    while words and not is_last_message(event.transcript_path(), words) and monotonic() < deadline:
+    while words and not is_last_message(event.transcript_path(), words, since) and monotonic() < deadline:
         sleep(MESSAGE_POLL_INTERVAL_S)
 
 
-def is_last_message(path: str, words: str) -> bool:
-    """Return whether a session's conversation ends with an agent's words, also if that cannot be known."""
+def is_last_message(path: str, words: str, since: float) -> bool:
+    """Return whether a session's conversation ends with an agent's words, also if that cannot be known.
+
+    since: how old they may be (Unix seconds).
+    """
     try:
         fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     except (OSError, ValueError):
@@ -116,7 +135,9 @@ def is_last_message(path: str, words: str) -> bool:
                 continue
             content = (record.get("message") or {}).get("content")
             texts = [content] if isinstance(content, str) else [get_text(block, "text") for block in content or ()]
-            return record["type"] == "assistant" and any(text.rstrip().endswith(words) for text in texts)
+            at = unix_time(get_text(record, "timestamp"))
+            is_new = record["type"] == "assistant" and (at is None or at >= since)
+            return is_new and any(text.rstrip().endswith(words) for text in texts)
     except (OSError, ValueError, TypeError, AttributeError):
         return True
     finally:
