@@ -1,10 +1,15 @@
 """Whole hooks of an agent that waits for its background work in a loop."""
 
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 from support.host import assistant
+
+from tailhook.hook.event import HookEvent
+from tailhook.hook.turns import TranscriptTurn, read_place
 
 SHELL = {"id": "b1", "type": "shell", "status": "running", "description": "tests", "command": "make test"}
 
@@ -71,3 +76,32 @@ def test_another_transcript_counts_from_the_beginning(project, holding):
     assert not holding().allowed
     project.transcript.write_text("")
     assert not holding().allowed
+
+
+@pytest.mark.parametrize("time_of_place", ["nan", "inf", "-inf", "-1", "1e999", ""])
+def test_a_saved_place_without_a_time_is_not_one_so_the_agent_has_worked(time_of_place):
+    turn = TranscriptTurn(HookEvent({}, "Stop"))
+    assert read_place(f"10@{time_of_place}") is None
+    assert turn.used_tools(f"10@{time_of_place}")
+    assert list(turn.calls(f"10@{time_of_place}")) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system counts the read bytes of a process there")
+def test_two_questions_about_one_turn_read_its_part_of_the_transcript_once(project):
+    failed = {"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": "Error: no rule"}
+    project.write(*[assistant("Long words. " * 1000)] * 200)
+    place = f"{project.transcript.stat().st_size}@0.000"
+    project.write(tool_use("Bash"), {"type": "user", "message": {"role": "user", "content": [failed]}})
+    project.write(*[assistant("Long words. " * 1000)] * 200)
+    size = project.transcript.stat().st_size - int(place.partition("@")[0])
+    turn = TranscriptTurn(HookEvent({"transcript_path": str(project.transcript)}, "Stop"))
+    before = bytes_read()
+    assert list(turn.calls(place)) == [("Bash", "{}", "Error: no rule")]
+    assert turn.used_tools(place)
+    assert list(turn.calls(place)) == [("Bash", "{}", "Error: no rule")]
+    assert size < bytes_read() - before < 1.5 * size
+
+
+def bytes_read():
+    """Return how many bytes this process has read from files so far."""
+    return int(Path("/proc/self/io").read_text().partition("rchar: ")[2].partition("\n")[0])
