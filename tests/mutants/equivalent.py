@@ -17,16 +17,6 @@ TESTS_ONLY = "The hook always gives it; only tests leave it out, and none of the
 
 EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
-        "machines/idle.py",
-        "",
-        "MAX_BRIEFING_CHARS = 9500 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
-        (
-            "MAX_BRIEFING_CHARS = 9501 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
-            "MAX_BRIEFING_CHARS = 9499 # the goal is cut to fit; hosts show only a preview of texts over 10,000",
-        ),
-        "Any limit with room for the line breaks and the words of the cut below 10,000 will do.",
-    ),
-    (
         "machines/ralph.py",
         "",
         "MAX_RALPH_COUNT = 10**64 # only tailhook reads this file, so counts may exceed 2**53",
