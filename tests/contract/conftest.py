@@ -5,6 +5,7 @@ import json
 import os
 import posix
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -220,3 +221,9 @@ def write_settings(user_settings):
         return user_settings.read_bytes()
 
     return write
+
+
+@pytest.fixture
+def loop(project):
+    """Run `tailhook loop …`; `session` is the agent's that runs it."""
+    return partial(project.as_agent, "loop")

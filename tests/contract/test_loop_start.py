@@ -1,0 +1,251 @@
+"""`tailhook loop start`, used by a person and an agent; the hook agrees with it."""
+
+import json
+
+import pytest
+from support.host import frame, looping, tailhook
+from support.install import write_hooks
+from support.oracles import jwz
+
+from tailhook.machines.idle import SIGNALS
+
+CAP = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
+FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
+
+
+def test_start_posts_a_state_that_the_hook_goes_on_from(project, loop):
+    done = loop("start", "--max", "3", "Make", "it", "so.", session="mine")
+    assert done.returncode == 0, done.stderr
+    state = jwz.newest(project.folder)
+    top = state["stack"][0]
+    assert (state["schema"], state["event"], len(state["stack"])) == (1, "STATE", 1)
+    assert (top["mode"], top["iter"], top["max"], top["session_id"]) == ("loop", 1, 3, "mine")
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/3]")
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/3]")
+    assert project.stop("Hm.").state["reason"] == "MAX_ITERATIONS"
+
+
+@pytest.mark.parametrize("mode", SIGNALS)
+def test_start_gives_the_agent_the_goal_the_limit_and_the_exact_signals(loop, mode):
+    done = loop("start", "--mode", mode, "Make it so.")
+    assert "Make it so." in done.stdout
+    assert ("at most 100" if mode == "grind" else "at most 10") in done.stdout
+    for signal in SIGNALS[mode]:
+        assert f"  {signal}\n" in done.stdout
+
+
+def test_the_prompt_is_kept_privately_as_it_was(project, loop):
+    prompt = "--- quotes \" ' $(x) `y`\n\nünïcödé\n" * 2000
+    assert loop("start", "--prompt-file", "-", stdin=prompt).returncode == 0
+    path = jwz.newest(project.folder)["stack"][0]["prompt_file"]
+    kept = project.home / ".local/state/tailhook/prompts"
+    assert path.startswith(str(kept))
+    assert (kept / path.rpartition("/")[2]).read_text() == prompt.strip()
+    assert (kept / path.rpartition("/")[2]).stat().st_mode & 0o777 == 0o600
+    assert kept.stat().st_mode & 0o777 == 0o700
+    assert not list(project.folder.rglob("*.md"))
+
+
+def test_the_prompts_of_ended_loops_go_at_the_next_start_and_those_of_running_ones_stay(project, loop, tmp_path):
+    kept = project.home / ".local/state/tailhook/prompts"
+    another = tmp_path / "another"
+    (another / ".git").mkdir(parents=True)
+    tailhook("loop", "start", "Elsewhere.", env=project.env, cwd=another)
+    loop("start", "Ended.")
+    loop("cancel")
+    loop("start", "Outer.")
+    loop("start", "--push", "Inner.")
+    assert sorted(path.read_text() for path in kept.iterdir()) == ["Elsewhere.", "Inner.", "Outer."]
+    loop("start", "--replace", "New.")
+    assert sorted(path.read_text() for path in kept.iterdir()) == ["Elsewhere.", "New."]
+
+
+def test_the_prompt_can_come_from_a_file(project, loop):
+    (project.folder / "p.txt").write_text("From a file.\n")
+    assert "From a file." in loop("start", "--prompt-file", "p.txt").stdout
+
+
+def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, loop):
+    loop("start", "Go.")
+    assert jwz.newest(project.folder)["stack"][0]["session_id"] == "claim"
+    assert project.stop("Hm.", session_id="first").state["stack"][0]["session_id"] == "first"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ([], 2),
+        (["  "], 2),
+        (["--max", "0", "Go."], 2),
+        (["--max", "-3", "Go."], 2),
+        (["--max", "ten", "Go."], 2),
+        (["--mode", "else", "Go."], 2),
+        (["--push", "--replace", "Go."], 2),
+        (["--push", "Go."], 1),
+        (["--nonsense", "Go."], 2),
+        (["--prompt-file", "nowhere"], 1),
+        (["--prompt-file", "nowhere", ""], 2),
+        (["--prompt-file", "-", "Go."], 2),
+    ],
+)
+def test_a_start_that_cannot_be_done_prints_the_reason_and_leaves_nothing(project, loop, words, code):
+    done = loop("start", *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.strip()
+    assert jwz.newest(project.folder) is None
+
+
+def test_a_live_loop_is_not_started_over(project, loop):
+    loop("start", "First.")
+    before = jwz.newest(project.folder)
+    done = loop("start", "Second.")
+    assert done.returncode == 1
+    assert all(word in done.stderr for word in ("--push", "--replace", "cancel"))
+    assert jwz.newest(project.folder) == before
+
+
+@pytest.mark.parametrize(
+    "state",
+    [looping(event="DONE"), looping(event="ABORT"), looping(age=99999), looping(frame(iter="x")), looping(stack=[])],
+)
+def test_a_loop_that_has_ended_makes_way(project, loop, state):
+    jwz.post(project.folder, json.dumps(state))
+    assert loop("start", "Go.").returncode == 0
+    assert project.stop("Hm.").exit_code == 2
+
+
+def test_push_nests_and_the_outer_loop_goes_on_afterwards(project, loop):
+    loop("start", "--mode", "grind", "Outer.", session="mine")
+    project.stop("Hm.")
+    outer = jwz.newest(project.folder)["stack"]
+    assert loop("start", "--push", "--mode", "issue", "--issue", "T-7", "Inner.", session="mine").returncode == 0
+    stack = jwz.newest(project.folder)["stack"]
+    assert stack[:1] == outer
+    assert (stack[1]["mode"], stack[1]["issue_id"]) == ("issue", "T-7")
+    del outer[0]["briefed"]  # the outer loop's instructions are owed again
+    assert project.stop("<issue-complete>DONE</issue-complete>").state["stack"] == outer
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 3/100]")
+
+
+def test_an_issue_is_named_in_the_orders_the_status_each_iteration_and_after_a_compaction(project, loop):
+    started = loop("start", "--mode", "issue", "--issue", "auth-17", session="mine")
+    assert "\nIssue: auth-17\n" in started.stdout
+    assert "\nIssue: auth-17\n" in loop("status").stdout
+    assert json.loads(loop("status", "--json").stdout)["state"]["stack"][0]["issue_id"] == "auth-17"
+    assert project.stop("Hm.").answer["reason"].endswith("keep iterating.\n\nIssue: auth-17")
+    again = project.stop(hook_event_name="SessionStart", source="compact")
+    assert "\nIssue: auth-17\n" in again.answer["hookSpecificOutput"]["additionalContext"]
+
+
+@pytest.mark.parametrize("where", ["user", "project"])
+def test_a_grind_names_its_filter_and_the_command_that_lists_the_next_issues(project, loop, where):
+    config = project.home / ".config/tailhook/config.json"
+    config = config if where == "user" else project.folder / ".claude/tailhook.json"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(json.dumps({"idle": {"next_issue": "gh issue list --label bug"}}))
+    orders = "\nIssues to take: label:bug\nTo list the next issues: gh issue list --label bug\n"
+    assert orders in loop("start", "--mode", "grind", "--filter", "label:bug", session="mine").stdout
+    assert orders in loop("status").stdout
+    assert project.stop("Hm.").answer["reason"].endswith(orders.rstrip())
+    again = project.stop(hook_event_name="SessionStart", source="compact")
+    assert orders in again.answer["hookSpecificOutput"]["additionalContext"]
+    assert loop("cancel").returncode == 0
+    assert "list the next issues" not in loop("start", "Go.").stdout
+
+
+def test_when_an_inner_loop_ends_the_announcement_names_the_one_that_waits(project, loop):
+    loop("start", "--mode", "grind", "--filter", "label:bug", session="mine")
+    project.stop("Hm.")
+    loop("start", "--push", "Inner.", session="mine")
+    stop = project.stop("<loop-done>COMPLETE</loop-done>", "--announce")
+    assert stop.exit_code == 0
+    assert stop.answer["systemMessage"] == (
+        "tailhook: inner loop ended: COMPLETE. The outer loop (mode grind, label:bug) waits at iteration 2 of 100: "
+        "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
+    )
+    assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")
+
+
+def test_push_onto_another_sessions_loop_is_refused(project, loop):
+    loop("start", "Outer.", session="other")
+    done = loop("start", "--push", "Inner.", session="mine")
+    assert done.returncode == 1
+    assert "adopt" in done.stderr
+    assert len(jwz.messages(project.folder)) == 1
+
+
+def test_replace_ends_the_old_loop_first(project, loop):
+    loop("start", "First.")
+    assert loop("start", "--replace", "Second.").returncode == 0
+    _, ended, begun = (json.loads(record["body"]) for record in jwz.messages(project.folder))
+    assert (ended["event"], ended["reason"], ended["stack"]) == ("ABORT", "REPLACED", [])
+    assert (begun["event"], len(begun["stack"])) == ("STATE", 1)
+    assert "reason" not in begun
+
+
+@pytest.mark.parametrize("store", ["jwz", "file"])
+def test_a_loop_is_not_ended_for_one_whose_prompt_cannot_be_kept(project, loop, store):
+    if store == "jwz":
+        project.loop()
+    else:
+        path = project.folder / ".claude" / "idle-loop.local.md"
+        path.parent.mkdir()
+        path.write_text(FALLBACK)
+    prompts = project.home / ".local/state/tailhook/prompts"
+    prompts.parent.mkdir(parents=True)
+    prompts.write_text("in the way")
+    done = loop("start", "--replace", "Go.")
+    assert (done.returncode, str(prompts) in done.stderr) == (1, True)
+    assert project.stop("Hm.").answer["decision"] == "block"
+
+
+def test_replace_ends_a_loop_of_the_fallback_file_too(project, loop):
+    path = project.folder / ".claude" / "idle-loop.local.md"
+    path.parent.mkdir()
+    path.write_text(FALLBACK)
+    assert loop("start", "Go.").returncode == 1
+    assert loop("start", "--replace", "Go.").returncode == 0
+    assert not path.exists()
+    assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")
+
+
+def test_a_limit_over_the_hosts_cap_is_warned_of(project, loop):
+    write_hooks(project)
+    assert "Claude Code ends a turn after 8 blocks" in loop("start", "--max", "9", "Go.").stderr
+    for env, limit in ((None, "8"), ("0", "100"), ("50", "50")):
+        extra = {CAP: env} if env else {}
+        assert loop("start", "--replace", "--max", limit, "Go.", **extra).stderr == ""
+
+
+@pytest.mark.parametrize("set_to", ["0", "20"])
+def test_no_warning_of_the_cap_is_printed_if_the_settings_set_it(project, loop, set_to):
+    path = write_hooks(project)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "env": {CAP: set_to}}))
+    assert loop("start", "--max", "20", "Go.").stderr == ""
+
+
+def test_a_plugin_user_is_not_advised_to_install_hooks_beside_the_plugin(project, loop):
+    (project.home / ".claude").mkdir()
+    (project.home / ".claude/settings.json").write_text('{"enabledPlugins": {"tailhook@them": true}}')
+    reported = loop("start", "--max", "9", "Go.").stderr
+    assert f'add "env": {{"{CAP}": "0"}} to {project.home}/.claude/settings.json' in reported
+    assert "tailhook install" not in reported
+
+
+@pytest.mark.parametrize(
+    ("env", "host", "advice"),
+    [
+        ("CODEX_SESSION_ID", "codex", ""),
+        ("GEMINI_CLI", "gemini", ""),
+        ("COPILOT_CLI", "copilot", "Copilot CLI ends a turn after 8 blocks"),
+    ],
+)
+def test_the_cap_is_that_of_the_host_whose_agent_starts_the_loop(project, loop, env, host, advice):
+    write_hooks(project, host)
+    write_hooks(project)
+    reported = loop("start", "--max", "9", "Go.", **{env: "1"}).stderr
+    assert (advice in reported) if advice else (reported == "")
+    assert CAP not in reported
+    assert loop("start", "--replace", "--max", "8", "Go.", **{env: "1"}).stderr == ""
+    claude_in_it = loop("start", "--replace", "--max", "9", "Go.", session="mine", **{env: "1"})
+    assert "Claude Code ends a turn" in claude_in_it.stderr

@@ -1,0 +1,182 @@
+"""A loop in a worktree, and the commands from wherever the agent stands."""
+
+import json
+import os
+import subprocess
+
+import pytest
+from support.host import looping, tailhook
+from support.oracles import jwz
+
+
+def git(folder, *words):
+    identity = ["-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"]
+    subprocess.run(["git", *identity, *words], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_worktree_is_recorded_with_its_branch_and_the_one_it_comes_from(project, loop, tmp_path):
+    repository, tree = tmp_path / "repository", tmp_path / "the tree"
+    repository.mkdir()
+    git(repository, "init")
+    git(repository, "commit", "--allow-empty", "-m", "first")
+    git(repository, "worktree", "add", "-b", "fix/auth-17", str(tree))
+    started = loop("start", "--mode", "issue", "--issue", "auth-17", "--worktree", str(tree), session="mine")
+    place = f"Work in the worktree {tree}, on branch fix/auth-17, based on main, for issue auth-17. Use absolute paths"
+    assert place in started.stdout
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top["branch"], top["base_ref"]) == (str(tree), "fix/auth-17", "main")
+    assert place in loop("status").stdout
+    assert place in project.stop("Hm.").answer["reason"]
+
+
+def test_a_worktree_may_be_a_clone_or_any_folder_and_its_path_relative(project, loop):
+    clone, folder = project.folder / "clone", project.folder / "folder"
+    clone.mkdir()
+    git(clone, "init")
+    folder.mkdir()
+    assert loop("start", "--worktree", "clone", "Go.").returncode == 0
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top["branch"], top.get("base_ref")) == (str(clone), "main", None)
+    assert loop("start", "--replace", "--worktree", "./folder", "Go.").returncode == 0
+    top = jwz.newest(project.folder)["stack"][0]
+    assert (top["worktree_path"], top.get("branch"), top.get("base_ref")) == (str(folder), None, None)
+
+
+@pytest.mark.parametrize(
+    "pointer", [b"gitdir: /worktrees/x", b"gitdir: ", b"", b"\xff\x00", b"gitdir: " + b"/x" * 9000]
+)
+def test_a_worktree_whose_pointer_leads_nowhere_has_no_base(project, loop, pointer):
+    folder = project.folder / "odd"
+    folder.mkdir()
+    (folder / ".git").write_bytes(pointer)
+    done = loop("start", "--worktree", "odd", "Go.")
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    assert "base_ref" not in jwz.newest(project.folder)["stack"][0]
+
+
+def test_a_worktrees_pointer_is_read_to_a_bound(project, loop):
+    folder = project.folder / "odd"
+    folder.mkdir()
+    (folder / ".git").touch()
+    os.truncate(folder / ".git", 1 << 40)
+    assert loop("start", "--worktree", "odd", "Go.").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1bb", "a\udcffb", "\u202eb"])
+def test_a_worktree_that_cannot_be_written_in_an_order_is_refused(project, loop, name):
+    (project.folder / name).mkdir()
+    done = loop("start", "--worktree", name, "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot be put into a prompt" in done.stderr
+    assert jwz.newest(project.folder) is None
+
+
+@pytest.mark.parametrize("path", ["nowhere", "file", ""])
+def test_a_worktree_that_is_not_a_folder_is_refused_with_its_path(project, loop, path):
+    (project.folder / "file").write_text("")
+    done = loop("start", "--worktree", path, "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tailhook: {path}: not a folder. Make the worktree first:  git worktree add {path}\n"
+    assert jwz.newest(project.folder) is None
+
+
+# ---- wherever the agent stands -----------------------------------------------
+
+
+@pytest.fixture
+def places(project, tmp_path):
+    """Return folders around and beside a project with a loop; its agent may be in any of them."""
+    main, tree, module = project.folder, tmp_path / "tree", project.folder / "module"
+    (main / ".git").rmdir()
+    git(main, "init")
+    git(main, "commit", "--allow-empty", "-m", "first")
+    git(main, "worktree", "add", "-b", "other", str(tree))
+    git(main, "-c", "protocol.file.allow=always", "submodule", "add", str(tree), "module")
+    nested = main / "nested"
+    nested.mkdir()
+    git(nested, "init")
+    done = main / "done"
+    done.mkdir()
+    jwz.post(done, json.dumps({**looping(), "event": "DONE", "stack": []}))
+    return {"nested": nested, "worktree": tree, "submodule": module, "a nearer loop that ended": done}
+
+
+PLACES = ("nested", "worktree", "submodule", "a nearer loop that ended")
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.parametrize("place", PLACES)
+def test_status_adopt_and_cancel_find_the_loop_from_wherever_the_agent_stands(project, places, group, place):
+    root = project.folder
+    if group == "ralph":
+        project.ralph()
+    else:
+        project.loop()
+
+    def run(action):
+        return tailhook(group, action, env=project.env, cwd=places[place])
+
+    named = "" if place == "a nearer loop that ended" else f" It is in {root}."  # that folder is in the project itself
+    assert f"loop is running in {root}/." in run("status").stdout
+    assert f"that gets a prompt or stops.{named}\n" in run("adopt").stdout
+    project.env["CLAUDE_PROJECT_DIR"] = str(root)  # as the host starts the hook
+    assert not project.stop("Hm.").allowed
+    del project.env["CLAUDE_PROJECT_DIR"]
+    cancelled = run("cancel").stdout
+    assert " was cancelled at iteration " in cancelled
+    assert f".{named}\n" in cancelled
+    assert project.stop("Hm.").allowed
+    assert run("cancel").returncode == 1
+    ended = run("status").stdout.splitlines()[-1]
+    assert ended.startswith("The last one ended: ")
+    assert place == "a nearer loop that ended" or (
+        "it was cancelled (USER_CANCELLED), at iteration 2, at 20" in ended and ended.endswith(f", in {root}.")
+    )
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_the_commands_in_a_main_worktree_find_the_loop_of_a_linked_one(project, places, group):
+    start = tailhook(group, "start", "Go.", env=project.env, cwd=places["worktree"])
+    assert start.returncode == 0, start.stderr
+    done = project.as_agent(group, "cancel")
+    assert f"It is in {places['worktree']}." in done.stdout
+
+
+def test_each_worktree_may_have_its_own_loop(project, places, loop):
+    assert loop("start", "Go.", session="mine").returncode == 0
+    other = {**project.env, "CLAUDE_CODE_SESSION_ID": "other"}
+    assert tailhook("loop", "start", "Go.", env=other, cwd=places["worktree"]).returncode == 0
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.parametrize("action", ["cancel", "adopt"])
+def test_a_session_changes_no_loop_of_another_session_in_another_worktree(project, places, group, action):
+    assert project.as_agent(group, "start", "Go.", session="theirs").returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    assert tailhook(group, "start", "Go.", env=mine, cwd=places["worktree"]).returncode == 0
+    own = tailhook(group, "cancel", env=mine, cwd=places["worktree"])
+    assert (own.returncode, "It is in" in own.stdout) == (0, False)
+    done = tailhook(group, action, env=mine, cwd=places["worktree"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"tailhook: a loop of session theirs is in {project.folder}: to change it, run this there\n"
+    assert "loop is running in" in project.as_agent(group, "status", session="theirs").stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_sessions_own_loop_is_cancelled_before_another_ones_in_a_nearer_folder(project, places, group):
+    assert project.as_agent(group, "start", "Go.", session="mine").returncode == 0
+    theirs = {**project.env, "CLAUDE_CODE_SESSION_ID": "theirs"}
+    assert tailhook(group, "start", "Go.", env=theirs, cwd=places["nested"]).returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    done = tailhook(group, "cancel", env=mine, cwd=places["nested"])
+    assert f"It is in {project.folder}." in done.stdout
+    assert "running in" in tailhook(group, "status", env=theirs, cwd=places["nested"]).stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_first(project, places, group):
+    assert project.as_agent(group, "start", "Go.", session="mine").returncode == 0
+    mine = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    done = tailhook(group, "start", "Go.", env=mine, cwd=places["nested"])
+    assert done.returncode == 1
+    assert f"{project.folder}/" in done.stderr
