@@ -18,7 +18,8 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CMD",
-        help="the loop ends as complete only if this command has succeeded after the last edit of a file (repeatable)",
+        help="the loop ends as complete only if this command has succeeded after the last edit of a file (repeatable); "
+        "only in Claude Code it is known which commands succeeded",
     )
     parser.add_argument(
         "--check-files",
