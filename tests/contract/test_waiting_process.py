@@ -40,7 +40,8 @@ def test_holding_costs_one_iteration_and_the_person_reads_what_is_waited_for(pro
         assert found.allowed
         assert found.state == first.state
     assert holding.func("Holding.", "--announce", background_tasks=[SHELL]).answer == {
-        "systemMessage": "The loop waits for shell `make test`, and then goes on."
+        "systemMessage": "The loop waits for shell `make test`, and then goes on. "
+        "To go on without it, send the agent a prompt."
     }
 
 
@@ -105,3 +106,12 @@ def test_two_questions_about_one_turn_read_its_part_of_the_transcript_once(proje
 def bytes_read():
     """Return how many bytes this process has read from files so far."""
     return int(Path("/proc/self/io").read_text().partition("rchar: ")[2].partition("\n")[0])
+
+
+def test_a_prompt_goes_on_without_work_that_never_ends(project, holding):
+    """A person gives the prompt that the notice names; the agent works, so the next stop is an iteration."""
+    assert [holding().allowed for _ in range(3)] == [False, True, True]
+    project.write(
+        {"type": "user", "message": {"role": "user", "content": "Go on."}}, tool_use("Bash"), assistant("On.")
+    )
+    assert not holding().allowed

@@ -74,7 +74,7 @@ def test_the_first_stop_names_the_work_and_the_second_waits_and_changes_nothing(
     for _ in range(3):
         again = agent.stop(*tasks, wake_ups=wake_ups)
         assert (again.outcome, again.change, again.ended) == ("allow", None, False)
-        assert again.message == f"The loop waits for {name}, and then goes on."
+        assert again.message.startswith(f"The loop waits for {name}, and then goes on. To go on without it, ")
 
 
 def test_the_order_of_the_work_does_not_matter_and_a_change_counts_again(agent):

@@ -51,9 +51,8 @@ class Work:
         change: what to save beside that.
         """
         shown = self.shown()
-        return Verdict(
-            "allow", f"waiting for {shown}", change, message=f"The loop waits for {shown}, and then goes on."
-        )
+        message = f"The loop waits for {shown}, and then goes on. To go on without it, send the agent a prompt."
+        return Verdict("allow", f"waiting for {shown}", change, message=message)
 
     def shown(self) -> str:
         """Return the work in words."""
