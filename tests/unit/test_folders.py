@@ -10,7 +10,7 @@ import pytest
 from support.host import short_folder
 
 from tailhook._core import folder_fault
-from tailhook.stores import atomic
+from tailhook.stores import atomic, links
 
 USER = 12345
 # Asks as the user with these numbers. If the last argument is "namespace": in a user namespace with only that user.
@@ -232,11 +232,11 @@ def test_links_that_lead_to_each_other_are_a_circle(tmp_path):
     one, two = tmp_path / "one", tmp_path / "two"
     one.symlink_to(two)
     two.symlink_to(one)
-    assert atomic.is_circle(str(one))
+    assert links.is_circle(str(one))
 
 
 def test_what_is_missing_or_there_is_not_a_circle(tmp_path):
-    assert not atomic.is_circle(str(tmp_path / "missing"))
-    assert not atomic.is_circle(str(tmp_path))
+    assert not links.is_circle(str(tmp_path / "missing"))
+    assert not links.is_circle(str(tmp_path))
     (tmp_path / "link").symlink_to(tmp_path / "missing")
-    assert not atomic.is_circle(str(tmp_path / "link"))
+    assert not links.is_circle(str(tmp_path / "link"))

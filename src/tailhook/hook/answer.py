@@ -66,7 +66,8 @@ def describe(error: BaseException) -> str:
         return f"{type(error).__name__}: {error}"
     if not error.strerror:
         return str(error)
-    from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED, is_circle
+    from tailhook.stores.atomic import IS_LINK, NOT_FOLLOWED
+    from tailhook.stores.links import is_circle
 
     path = error.filename2 or error.filename
     reason = NOT_FOLLOWED if error.errno == IS_LINK and not is_circle(path or "/") else error.strerror

@@ -30,7 +30,6 @@ MARKS_FOLDER = "memory"  # in the private state folder; it has 256 folders
 MAX_MARK_AGE_S = 30 * 86400  # without a change, until a session's mark is removed
 MAX_CUT_BYTES = 4096  # left out of a cut message, so that it ends with a line or a word
 MAX_TIME_S = 1 << 53  # of a mark, in Unix seconds; a later one cannot be a time
-MAX_READ_BYTES = 16 << 20  # read back: ten times the size of 200 messages of real transcripts
 
 
 def ask(event: "HookEvent") -> "Verdict[bool] | None":
@@ -90,37 +89,13 @@ def blocked_before(event: "HookEvent", mark: "Mark") -> str:
     was_blocked = mark.blocked > 0
     in_turn = is_active and (was_blocked or not event.has_ended_loop)
     lets_go = in_turn or is_fresh or (was_blocked and event.now - mark.blocked < memory.FLAG_SECONDS)
-    try:
-        if lets_go and (was_blocked or is_named) and (in_turn or not has_prompt_since(event, mark.end)):
-            mark.move(event)
-        elif was_blocked:
-            mark.update(mark.end, mark.said)  # a stale flag does not concern later turns
-    except (OSError, ValueError):
-        pass  # the stop is still allowed; a later one may report these messages
+    if was_blocked or (lets_go and is_named):
+        from tailhook.hook.memory_reports import settle_report
+
+        settle_report(event, mark, lets_go, in_turn, was_blocked)
     if in_turn:
         return "this turn was blocked before (stop_hook_active)"
     return "this session got a report a moment ago" if lets_go else ""
-
-
-def has_prompt_since(event: "HookEvent", start: int) -> bool:
-    """Return whether a person has written behind an offset of the transcript. Raises OSError or ValueError.
-
-    start: in bytes; 0 if there was no report.
-    """
-    if not start:
-        return False
-    fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-    try:
-        end = posix.fstat(fd).st_size
-        messages = event.reverse_messages(fd, max(start, end - MAX_READ_BYTES), end)
-        return any(not is_assistant and is_of_person(words) for is_assistant, words, _ in messages)
-    finally:
-        posix.close(fd)
-
-
-def is_of_person(words: bytes) -> bool:
-    """Return whether the words of a user's message were not written by the host."""
-    return bool(words) and not words.lstrip().startswith(memory.NOT_WORDS)
 
 
 def read_memory_config(root: str) -> object:
@@ -174,11 +149,11 @@ class Session:
         fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
         try:
             self.end = posix.fstat(fd).st_size
-            self.start = max(mark.end if mark.end <= self.end else 0, self.end - MAX_READ_BYTES)
+            self.start = max(mark.end if mark.end <= self.end else 0, self.end - memory.MAX_READ_BYTES)
             messages = event.reverse_messages(fd, self.start, self.end, without)
             for is_assistant, words, tools in messages:
                 self.tools += filter(None, tools)
-                if not words or (not is_assistant and not is_of_person(words)):
+                if not words or (not is_assistant and not memory.is_of_person(words)):
                     continue
                 if mark.end and fingerprint_of(words) in (mark.said, mark.said_before):
                     continue
@@ -326,20 +301,6 @@ class Mark:
                     remove_file(f"{path}.lock")
             except OSError:
                 pass  # another hook has removed it
-
-    def update(self, end: int, said: int) -> None:
-        """Write it without the flag, under the lock. Raises OSError."""
-        with self.lock():
-            self.parse()
-            self.save(end, said, self.summarized, 0)
-
-    def move(self, event: "HookEvent") -> None:
-        """Mark all messages so far as old, and remove the flag. Raises OSError."""
-        try:
-            end = posix.stat(event.transcript_path()).st_size
-        except (OSError, ValueError):
-            end = self.end
-        self.update(end, fingerprint_of(event.last_text_block().encode("utf-8", "surrogatepass")))
 
 
 # ---- once per project: the flag ------------------------------------------------

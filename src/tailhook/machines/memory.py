@@ -21,6 +21,7 @@ BOOSTED, MAX_BOOSTED = 0.5, 2  # share of a line with a booster, and how many su
 PLAIN, MAX_PLAIN = 0.3, 3
 WHOLE = MAX_BOOSTED * BOOSTED + MAX_PLAIN * PLAIN
 DEFAULT_MESSAGES, MIN_MESSAGES, MAX_MESSAGES = 50, 10, 200
+MAX_READ_BYTES = 16 << 20  # read back: ten times the size of 200 messages of real transcripts
 MAX_TEXT_BYTES = 256 << 10  # scored text, of the newest messages first
 FLAG_SECONDS = 300  # after a report, in which the next stop is allowed
 MAX_LINE_CHARS = 120  # of a quoted line
@@ -73,6 +74,11 @@ def best(lines: "Iterable[ScoredLine]") -> "ScoredLine":
     if first[4]:
         return first
     return next((line for line in lines if line[4]), first)
+
+
+def is_of_person(words: bytes) -> bool:
+    """Return whether the words of a user's message were not written by the host."""
+    return bool(words) and not words.lstrip().startswith(NOT_WORDS)
 
 
 def summary_score(tool_uses: int, tools: int, exchanges: int) -> float:

@@ -152,27 +152,13 @@ def open_folder(folder: str, *names: str) -> int:
             below = posix.open(name, FOLDER | posix.O_NOFOLLOW, dir_fd=fd)
         except OSError as error:
             error.filename = "/".join((folder, *names))
-            if isinstance(error, NotADirectoryError) and is_link(name, fd):
+            if isinstance(error, NotADirectoryError) and old_status(name, fd) is None:
                 raise OSError(IS_LINK, NOT_FOLLOWED, error.filename) from None
             raise
         finally:
             posix.close(fd)
         fd = below
     return fd
-
-
-def is_circle(path: "str | bytes") -> bool:
-    """Return whether a path leads into a loop of symbolic links."""
-    try:
-        posix.stat(path)
-    except OSError as error:
-        return error.errno == IS_LINK
-    return False
-
-
-def is_link(name: str, folder: int | None = None) -> bool:
-    """Return whether `name`, below the descriptor `folder` if one is given, is a symbolic link."""
-    return posix.lstat(name, dir_fd=folder).st_mode & 0o170000 == 0o120000
 
 
 def read_file(

@@ -7,7 +7,7 @@ from tailhook.stores.atomic import (
     SAFE,
     TOO_LARGE,
     Lock,
-    is_link,
+    old_status,
     open_folder,
     private_file,
     read_file,
@@ -152,7 +152,7 @@ def find_files(folder: str, names: "Sequence[str]", ending: str) -> "Iterator[Js
         found = [name for name in posix.listdir(fd) if name.endswith(ending)]
         for name in sorted(found, key=lambda name: name.encode("utf-8", "surrogateescape")):
             try:
-                if is_link(name, fd):
+                if old_status(name, fd) is None:
                     continue
                 file = JsonFile("/".join((folder, *names, name)), fd, name)
             except OSError:
