@@ -141,7 +141,7 @@ def test_start_in_a_folder_below_goes_to_the_projects_root(project, ralph, path)
     assert path.exists()
 
 
-def test_status_shows_every_value(project, ralph):
+def test_status_shows_every_value_for_a_person(project, ralph):
     assert ralph("status").stdout == "No ralph loop is running in this project.\n"
     assert json.loads(ralph("status", "--json").stdout)["active"] is False
     project.ralph(session_id="mine", note="\x1b[31mred")
@@ -151,6 +151,15 @@ def test_status_shows_every_value(project, ralph):
     assert "\x1b" not in out
     facts = json.loads(ralph("status", "--json").stdout)
     assert (facts["active"], facts["state"]["iteration"], facts["prompt"]) == (True, "1", PROMPT)
+
+
+def test_status_leaves_out_what_hooks_note_for_the_next_stop(project, ralph):
+    notes = {"briefed": "mine", "still": "9@1.000 0 0 0 0", "waits": "9@1.000 b1", "spent": "5 9@1.000"}
+    project.ralph(session_id="mine", began="2026-01-02T03:04:05Z", **notes)
+    out = ralph("status").stdout
+    assert [name for name in notes if f"  {name}:" in out] == []
+    assert "  began: 2026-01-02T03:04:05Z" in out
+    assert json.loads(ralph("status", "--json").stdout)["state"]["still"] == notes["still"]
 
 
 def test_status_of_bytes_that_are_not_utf_8_is_valid_json(project, ralph, path):

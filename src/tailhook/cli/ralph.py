@@ -40,6 +40,7 @@ from tailhook.stores.frontmatter import FrontMatter, quote_yaml
 
 NO_RALPH = "no ralph loop is running in this project"
 MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
+HOOKS_NOTES = ("briefed", "still", "waits", "spent")  # values that only the next stop reads
 
 
 def add(commands: Commands) -> None:
@@ -215,7 +216,11 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     else:
         lines = [
             f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.",
-            *(plain(f"  {key}: {describe_ralph_value(key, value)}") for key, value in state.items()),
+            *(
+                plain(f"  {key}: {describe_ralph_value(key, value)}")
+                for key, value in state.items()
+                if key not in HOOKS_NOTES
+            ),
             plain_lines(ralph_briefing.briefing(state, loop.prompt)),
             *describe_spending(state, time.time()),
         ]
