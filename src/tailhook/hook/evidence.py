@@ -7,6 +7,7 @@ import posix
 from time import localtime, monotonic, sleep, strftime, tzset
 
 from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
+from tailhook.hook.answer import describe
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.gate import (
     COMPACTION,
@@ -86,7 +87,7 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
             checks, happened, lambda: happened.unread, evidence.Beginning(clock_time(since)), signal
         )
     except (OSError, ValueError) as error:
-        return evidence.Evidence(unknown=f"a transcript cannot be read: {error}")
+        return evidence.Evidence(unknown=f"a transcript cannot be read: {describe(error)}")
     if found.missing and happened.is_running:
         found.missing += "\nA command in the background counts when it has ended."
     return found

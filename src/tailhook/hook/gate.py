@@ -3,6 +3,7 @@
 import posix
 
 from tailhook._core import fingerprint, get_text, parse_json, reverse_lines, reverse_tool_uses, write_json
+from tailhook.hook.answer import describe
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, find_repeated
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS, exists, is_paused, walk_up
@@ -71,7 +72,7 @@ def decide_once(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | N
         try:
             return gate.decide(facts)
         except (OSError, ValueError) as error:
-            return Verdict("allow", f"the transcript cannot be read: {error}")
+            return Verdict("allow", f"the transcript cannot be read: {describe(error)}")
 
     return decide_and_save(blocked, decide, lambda verdict: blocked.add(verdict.change or []))
 

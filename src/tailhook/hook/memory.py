@@ -3,6 +3,7 @@
 import posix
 
 from tailhook._core import fingerprint, parse_json, score_lines, write_json
+from tailhook.hook.answer import describe
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, ends_with, find_repeated
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import is_paused
@@ -52,7 +53,7 @@ def ask(event: "HookEvent") -> "Verdict[bool] | None":
             session = Session(event, settings.max_messages, mark, repeated)
             verdict = decide_session(event, session, settings, mark)
     except (OSError, ValueError) as error:
-        return Verdict("allow", f"the transcript cannot be read: {error}")
+        return Verdict("allow", f"the transcript cannot be read: {describe(error)}")
 
     def decide() -> "Verdict[bool]":
         return Verdict("allow", "another hook of this session was faster") if mark.is_outdated else verdict

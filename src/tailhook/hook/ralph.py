@@ -64,7 +64,9 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> Non
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:
         verdict.outcome, verdict.ended = "fail", False
-        verdict.warning = f"tailhook: {loop.path}: {verdict.why}, but its file cannot be removed: {error}. Remove it."
+        verdict.warning = (
+            f"tailhook: {loop.path}: {verdict.why}, but its file cannot be removed: {error.strerror}. Remove it."
+        )
 
 
 def decide_ralph(event: "HookEvent", loop: "RalphFile", began: object) -> "Verdict[ralph.Values]":
