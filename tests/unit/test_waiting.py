@@ -5,7 +5,7 @@ from support.cases import in_one_test
 from support.idle_states import DONE, NOW, frame, looping
 from support.own_loops import QuietTurn, own_loop
 
-from tailhook.machines import CLAIM, idle, ralph
+from tailhook.machines import CLAIM, idle, idle_briefing, ralph
 from tailhook.machines.waiting import MAX_LISTED_WORK, Work, find_work
 
 BEGAN = "2026-01-02T00:00:00Z"
@@ -16,11 +16,11 @@ WAKE_UP = {"id": "c1", "schedule": "0 9 * * 1", "recurring": False, "prompt": "L
 class Stops(QuietTurn):
     """Stops of one agent, and its turns. Each stop gives the verdict on the state that the one before left.
 
-    size: of the transcript.  tools_at: the sizes at which the agent used a tool.
+    size: of the transcript.  tools_at: the sizes at which the agent used a tool.  passed: seconds since the loop began.
     """
 
     def __init__(self, machine):
-        self.machine, self.size, self.tools_at = machine, 100, []
+        self.machine, self.size, self.tools_at, self.passed = machine, 100, [], 0
         common = {"began": BEGAN, "briefed": "mine", "session_id": "mine"}
         self.state = (
             looping(frame(**common))
@@ -33,7 +33,7 @@ class Stops(QuietTurn):
         self.found = Work(names, self) if names else None
         if self.machine is idle:
             facts = idle.Facts(session, signals=lambda: signals, own=own_loop(self))
-            found = idle.decide(self.state, facts, NOW)
+            found = idle.decide(self.state, facts, NOW + self.passed)
             self.state = self.state if found.change is None else found.change
         else:
             facts = ralph.Facts(session, promises=lambda own_line: signals, own=own_loop(self))
@@ -160,3 +160,30 @@ def test_a_loop_that_waits_to_be_claimed_is_claimed_at_its_first_stop(agent):
     agent.stop(SHELL)
     assert (agent.state["stack"][0] if agent.machine is idle else agent.state)["session_id"] == "mine"
     assert agent.stop(SHELL).outcome == "allow"
+
+
+@pytest.mark.parametrize(
+    ("hours", "began", "goes_on"),
+    [(3, BEGAN, True), (23, BEGAN, True), (25, BEGAN, False), (3, None, False)],
+    ids=["3 hours", "23 hours", "25 hours", "another program's loop"],
+)
+def test_a_loop_that_waits_for_hours_goes_on_when_its_work_has_ended(hours, began, goes_on):
+    agent = Stops(idle)
+    assert [agent.stop(SHELL).outcome for _ in range(2)] == ["block", "allow"]
+    if began is None:
+        del agent.state["stack"][0]["began"]
+    agent.passed = hours * 3600
+    assert idle_briefing.is_live(agent.state, NOW + agent.passed) is goes_on
+    found = agent.stop()
+    assert found.outcome == ("block" if goes_on else "allow")
+    assert agent.state.get("reason") == (None if goes_on else "STALENESS")
+
+
+def test_a_loop_that_no_longer_waits_is_stale_after_two_hours():
+    agent = Stops(idle)
+    agent.stop(SHELL)
+    agent.stop(SHELL)
+    assert agent.stop().outcome == "block"
+    agent.passed = 3 * 3600
+    agent.stop()
+    assert agent.state["reason"] == "STALENESS"

@@ -389,7 +389,7 @@ def check_idle_loop(stale_after: float, folders: Sequence[str]) -> Iterator[Find
     age, top = idle.age_of(state, time.time()), idle.top_frame(state["stack"])
     if idle.is_loop_paused(top):
         yield paused("loop", found.path, "tailhook loop")
-    elif age is not None and age > stale_after:
+    elif age is not None and age > idle.patience(top, stale_after):
         what = (
             f"{found.path}: a loop has not changed for {int(age)} s and counts as abandoned;"
             " the next stop of its session ends it"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
 PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a paused loop is allowed
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
+WAITING_STALE_AFTER_S = 86400  # the same of a loop that waits: its work in the background may take so long
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
 SUBJECTS = frozenset(("worktree_path", "issue_id", "filter"))  # the fields of a frame that name what it is about
 
@@ -108,7 +109,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if is_loop_paused(top):
         return Verdict("allow", PAUSED)
     claimed = claim(state, top, facts.session_id)
-    if (age := age_of(state, now)) is None or age > stale_after:
+    if (age := age_of(state, now)) is None or age > patience(top, stale_after):
         warning = f"Loop state is stale ({'unknown' if age is None else int(age)} seconds old), allowing exit"
         return Verdict(
             "allow",
@@ -216,6 +217,11 @@ def is_same_loop(before: object, state: object) -> bool:
     frames = before.get("stack"), state.get("stack")
     is_one_run = before.get("run_id") == state.get("run_id")
     return is_one_run and top_frame(frames[0]).get("id") == top_frame(frames[1]).get("id")
+
+
+def patience(top: "dict[str, Any]", stale_after: float) -> float:
+    """Return the seconds without a change after which a loop counts as abandoned.  stale_after: of one that works."""
+    return max(stale_after, WAITING_STALE_AFTER_S) if top.get("waits") and top.get("began") else stale_after
 
 
 def is_loop_paused(top: "dict[str, Any]") -> bool:

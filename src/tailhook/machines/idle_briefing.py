@@ -5,7 +5,17 @@ Pure, like the machine (docs/machines/idle.md). A hook imports this module at a 
 
 from tailhook._core import preload
 from tailhook.machines import Verdict, whole_number
-from tailhook.machines.idle import STALE_AFTER_S, Facts, age_of, claim, is_loop_paused, is_owned, signals_of, top_frame
+from tailhook.machines.idle import (
+    STALE_AFTER_S,
+    Facts,
+    age_of,
+    claim,
+    is_loop_paused,
+    is_owned,
+    patience,
+    signals_of,
+    top_frame,
+)
 from tailhook.machines.own_loops import is_briefing_owed
 
 TYPE_CHECKING = False
@@ -67,7 +77,7 @@ def is_live(state: object, now: float, stale_after: float = STALE_AFTER_S) -> bo
     if not isinstance(state, dict) or not state.get("stack") or state.get("event") not in ("STATE", None):
         return False
     top, age = top_frame(state["stack"]), age_of(state, now)
-    if (age is None or age > stale_after) and not is_loop_paused(top):
+    if (age is None or age > patience(top, stale_after)) and not is_loop_paused(top):
         return False
     return whole_number(top.get("iter")) is not None and whole_number(top.get("max")) is not None
 
