@@ -220,7 +220,7 @@ def is_same_loop(before: object, state: object) -> bool:
 
 
 def patience(top: "dict[str, Any]", stale_after: float) -> float:
-    """Return the seconds without a change after which a loop counts as abandoned.  stale_after: of one that works."""
+    """Return the seconds of rest until a loop counts as abandoned.  stale_after: for a loop at work."""
     return max(stale_after, WAITING_STALE_AFTER_S) if top.get("waits") and top.get("began") else stale_after
 
 
