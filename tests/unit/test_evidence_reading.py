@@ -2,6 +2,7 @@
 
 import posix
 import time
+from pathlib import Path
 
 import pytest
 from support.checked_sessions import Agent
@@ -9,7 +10,7 @@ from support.checked_sessions import Agent
 from tailhook._core import unix_time
 from tailhook.hook import evidence
 from tailhook.hook.event import HookEvent
-from tailhook.hook.evidence import clock_time, find_start, read_evidence
+from tailhook.hook.evidence import clock_time, read_evidence
 from tailhook.hook.translated import TranslatedEvent
 from tailhook.hosts import find_translated_host
 
@@ -29,19 +30,48 @@ def read(agent, *files, event=HookEvent, **more):
     return read_evidence(one, {"began": BEGAN, "checks": ["pytest"], "check_files": list(files)}, "signal")
 
 
-def test_what_is_read_grows_with_what_is_new_and_not_with_the_transcript(agent):
-    for number in range(5000):
-        agent.write(agent.record("user", "x" * 500, START - 9000 + number))
-    old = agent.path.stat().st_size
-    agent.run("pytest", START + 1)
-    fd = posix.open(agent.path, posix.O_RDONLY)
-    try:
-        start, is_cut = find_start(fd, agent.path.stat().st_size, 0, START)
-    finally:
-        posix.close(fd)
-    assert old > 3_000_000
-    assert old - 100_000 < start <= old
-    assert not is_cut
+def bytes_read_by(ask):
+    """Return what a function returns, and how many bytes this process has read meanwhile."""
+
+    def count():
+        return int(Path("/proc/self/io").read_text().split("rchar: ")[1].split()[0])
+
+    before = count()
+    found = ask()
+    return found, count() - before
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts what a process reads")
+@pytest.mark.parametrize("since", [-9000, 0], ids=["before the loop began", "since the loop began"])
+def test_what_is_read_grows_with_the_way_back_to_the_evidence_and_not_with_the_transcript(agent, since):
+    agent.write(*[agent.record("user", "x" * 1500, START + since + number) for number in range(8000)])
+    agent.run("pytest", START + 9001)
+    agent.write_words("Done.", START + 9002)
+    found, count = bytes_read_by(lambda: read(agent))
+    assert found.missing == ""
+    assert count < 4_000_000 < 12_000_000 < agent.path.stat().st_size
+
+
+def test_a_persons_command_a_long_way_back_counts(agent, monkeypatch):
+    monkeypatch.setattr(evidence, "FIRST_TYPED_BYTES", 1000)
+    agent.edit("a.py", START + 1)
+    agent.type_command("pytest", START + 2)
+    for number in range(50):
+        agent.write(agent.record("user", "x" * 500, START + 3 + number))
+    assert read(agent).missing == ""
+    agent.edit("b.py", START + 60)
+    assert "b.py was edited" in read(agent).missing
+    agent.write(*[agent.record("user", "x" * 500, START + 61 + number) for number in range(50)])
+    assert "b.py was edited" in read(agent).missing
+
+
+def test_a_persons_command_counts_behind_records_that_a_compaction_wrote_again(agent, monkeypatch):
+    monkeypatch.setattr(evidence, "FIRST_TYPED_BYTES", 300)
+    agent.edit("a.py", START + 1)
+    agent.write_words("Hm.", START + 2)
+    agent.type_command("pytest", START + 3)
+    agent.compact(START + 4, again=2)
+    agent.write(*[agent.record("user", "x" * 500, START + 5 + number) for number in range(9)])
     assert read(agent).missing == ""
 
 

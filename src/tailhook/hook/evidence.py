@@ -20,7 +20,7 @@ from tailhook.hook.gate import (
     typed_commands,
 )
 from tailhook.hook.payload import MAX_RECORD_BYTES
-from tailhook.hook.session_files import offset_before, sub_agents, time_in
+from tailhook.hook.session_files import first_time, offset_before, sub_agents, time_in
 from tailhook.machines import evidence
 from tailhook.machines.gate import Edit
 
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 
     from tailhook.machines.gate import Rule
 
-    # When something happened (Unix seconds), and what: None stands for all that was not read.
-    TimedHappening = tuple[float, Edit | str | None]
+    # When something happened (Unix seconds), and what. None: all else that was not read; False: read on for older ones.
+    TimedHappening = tuple[float, Edit | str | bool | None]
 
 MAX_SUB_AGENTS = 500  # transcripts to read
+FIRST_TYPED_BYTES = 1 << 20  # searched first for a person's commands; then four times as many
 FOREVER = float("inf")
 LATE_MESSAGE_TIMEOUT_S = 1.0
 MESSAGE_POLL_INTERVAL_S = 0.01
@@ -229,10 +230,25 @@ class Happened:
     def read_open(self, fd: int) -> "Iterator[TimedHappening]":
         """Yield the edits and commands of an agent in an open transcript, newest first."""
         size = posix.fstat(fd).st_size
-        start, is_cut = find_start(fd, size, max(0, size - self.bytes_left), self.since)
-        self.bytes_left -= size - start
+        lowest = max(0, size - self.bytes_left)
+        begun = self.find_beginning(fd, size, lowest)
+        start = lowest if begun is None else begun
+        yield from self.walk(fd, start, size)
+        if begun is not None and has_compaction(fd, begun, size):
+            start, end, begun = max(0, begun - self.bytes_left), begun, None
+            yield from self.walk(fd, start, end)
+        if begun is None and start > 0:
+            self.unread = f"over {MAX_TRANSCRIPT_BYTES >> 20} MiB"
+            at = time_at(fd, start)
+            yield -FOREVER if at is None else at, None
+
+    def walk(self, fd: int, start: int, end: int) -> "Iterator[TimedHappening]":
+        """Yield what an agent did in a part of an open transcript, newest first."""
+        self.bytes_left -= end - start
         walk = OpenWalk(fd, self.folders, self.checks, start, self.running)
         for happening in walk:
+            if walk.offset >= end:
+                continue
             at = time_at(fd, walk.offset)
             if isinstance(happening, Edit):
                 if at is not None and self.sub_agents:
@@ -244,20 +260,38 @@ class Happened:
             elif not self.is_old(at) or not self.is_old(self.ending(walk) or at):
                 yield FOREVER if at is None else at, happening
         self.is_running = self.is_running or walk.is_running
-        if is_cut or walk.is_cut:
-            self.unread = f"more than {MAX_EDITS:,} edits" if walk.is_cut else f"over {MAX_TRANSCRIPT_BYTES >> 20} MiB"
-            at = time_at(fd, walk.offset if walk.is_cut else start)
+        if walk.is_cut:
+            self.unread = f"more than {MAX_EDITS:,} edits"
+            at = time_at(fd, walk.offset)
             yield -FOREVER if at is None else at, None
 
     def read_typed(self, fd: int) -> "Iterator[TimedHappening]":
-        """Yield the commands that a person typed with `!` in an open transcript, newest first."""
-        size = posix.fstat(fd).st_size
-        start, _ = find_start(fd, size, max(0, size - MAX_TRANSCRIPT_BYTES), self.since)
+        """Yield the commands that a person typed with `!` in an open transcript, newest first.
+
+        Reads growing parts. After each it yields False, with a time that the older commands are not newer than.
+        """
+        end = size = posix.fstat(fd).st_size
+        lowest = max(0, size - MAX_TRANSCRIPT_BYTES)
+        begun = self.find_beginning(fd, size, lowest)
+        start = lowest if begun is None else begun
         programs, repeated = Programs(self.checks), RepeatedRecords(fd)
-        for offset, command in typed_commands(fd, start, None):
-            at = time_at(fd, offset)
-            if programs.relevant(command) and not self.is_old(at) and offset not in repeated:
-                yield FOREVER if at is None else at, command
+        stride, is_repeated = FIRST_TYPED_BYTES, False
+        while end > start:
+            part = max(start, end - stride)
+            for offset, command in typed_commands(fd, part, end):
+                at = time_at(fd, offset)
+                if programs.relevant(command) and not self.is_old(at) and offset not in repeated:
+                    yield FOREVER if at is None else at, command
+            is_repeated = is_repeated or has_compaction(fd, part, end)
+            at = None if is_repeated else first_time(fd, part, end)
+            yield FOREVER if at is None else at, False
+            end, stride = part, stride * 4
+            if end == start and is_repeated:
+                start = lowest
+
+    def find_beginning(self, fd: int, size: int, lowest: int) -> int | None:
+        """Return an offset of an open transcript with all records of the loop behind it, None if that is not known."""
+        return None if self.since is None else offset_before(fd, size, lowest, self.since)
 
     def is_old(self, at: float | None) -> bool:
         """Return whether a time is before the loop's beginning."""
@@ -311,15 +345,9 @@ def running_tasks(event: "HookEvent") -> list[bytes]:
 # ---- times of records ----------------------------------------------------------
 
 
-def find_start(fd: int, size: int, lowest: int, since: float | None) -> tuple[int, bool]:
-    """Return where to stop reading an open transcript backwards, and whether newer records than `since` are before it.
-
-    After a compaction, which may have written old records again, `lowest` is returned.
-    """
-    at = None if since is None else offset_before(fd, size, lowest, since)
-    if at is not None and next(reverse_lines(fd, at, size, MAX_RECORD_BYTES, COMPACTION), None) is None:
-        return at, False
-    return lowest, lowest > 0
+def has_compaction(fd: int, start: int, end: int) -> bool:
+    """Return whether a part of an open transcript has a compaction, which may have written old records again."""
+    return next(reverse_lines(fd, start, end, MAX_RECORD_BYTES, COMPACTION), None) is not None
 
 
 def time_at(fd: int, offset: int) -> float | None:
