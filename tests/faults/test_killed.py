@@ -42,7 +42,7 @@ GOES_ON = ("iterating", "fallback", "ralph", "nested", "claiming")
 
 def killed_calls(calls: int) -> range:
     """Return at which of a hook's system calls it is killed; after the last one, it is not."""
-    return range(1, calls + 2) if EVERY else range(calls * 2 // 3, calls + 2, 11)
+    return range(1, calls + 2) if EVERY else range(calls + 1, calls * 2 // 3, -11)[::-1]
 
 
 class Scene:
