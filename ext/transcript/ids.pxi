@@ -62,9 +62,9 @@ cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
 
 
 cdef bint rec_is_new(RecIds* seen, RecFields* fields) except -1:
-    """Return whether a record's uuid is new, and keep it. A record without a uuid is always new."""
+    """Return whether a record's uuid is new, and keep it. A record without a uuid, or with "", is always new."""
     cdef RecSlice* uuid = &fields.top[FIELD_UUID]
-    if not rec_value_is_string(uuid):
+    if not rec_value_is_string(uuid) or uuid.end - uuid.start == 2:
         return True
     if rec_find_id(seen, uuid):
         return False

@@ -389,7 +389,7 @@ class SeenRecords:
     """The records seen so far, by their uuids: a host writes some records twice, with the same uuid."""
 
     def add(self, record: Record) -> bool:
-        """Keep a record; return whether its uuid is new. A record without a uuid is always new."""
+        """Keep a record; return whether its uuid is new. A record without a uuid, or with "", is always new."""
 
 def repeated_records(
     file: int | BinaryIO | FileIO,

@@ -146,8 +146,10 @@ def test_the_lines_of_a_record_that_stands_twice_are_all_there(tmp_path):
         assert [session.at(offset).json() for offset in offsets] == records
 
 
-def test_a_record_without_a_uuid_is_never_old():
-    data = b'{"type":"system","subtype":"compact_boundary"}\n' * 2 + b'{"type":"user","message":{"content":"a"}}\n' * 2
+@pytest.mark.parametrize("uuid", [b"", b',"uuid":""', b',"uuid":5'])
+def test_a_record_without_a_uuid_is_never_old(uuid):
+    lines = b'{"type":"system","subtype":"compact_boundary"%s}\n', b'{"type":"user","message":{"content":"a"}%s}\n'
+    data = b"".join(line % uuid * 2 for line in lines)
     for end in (b"", b'{"type":"system","subtype":"compact_boundary","uuid":"c"}\n'):
         session = transcript.open(io.BytesIO(data + end))
         assert len(list(session)) == len(list(session.reversed())) == 4 + bool(end)

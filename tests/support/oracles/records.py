@@ -128,13 +128,17 @@ def last_message(records, is_of_sub_agent=False):
 
     is_of_sub_agent: whether all of the file is a sub-agent's; then its messages are its own.
     """
-    texts, newest = [], None
-    for record in reversed(records):
+    texts, newest, is_compacted = [], None, False
+    ids = [record.get("uuid") for record in records]
+    for number, record in reversed(list(enumerate(records))):
+        is_compacted = is_compacted or '"compact_boundary"' in json.dumps(record)
         known = {**flags(record), **({"is_sidechain": False} if is_of_sub_agent else {})}
         if record.get("type") != "assistant" or any(known.values()):
             continue
         if texts and not is_same_message(newest, record):
             break
+        if is_compacted and isinstance(ids[number], str) and ids[number] and ids[number] in ids[:number]:
+            continue  # a compaction wrote it again
         if text(record, strings=False).strip():
             texts.append(text(record, strings=False))
             newest = record
