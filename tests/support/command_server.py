@@ -232,6 +232,7 @@ def import_package(imports_all: bool) -> None:
             import_module(module.name)
     if imports_all:
         os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"  # pyarrow would start a thread
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"  # so would numpy, which pyarrow loads if it is there
         for name in IMPORTED_LATE:
             with contextlib.suppress(ImportError):  # there is no pyarrow for some interpreters
                 import_module(name)
