@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bench_runs import subject_of
 
+from tailhook._core import iso_time
 from tailhook.bench import instructions
 from tailhook.bench.cases import CASES, EVENT_FIELDS, BenchProject, Case, no_state
 from tailhook.bench.commands import command_argv
@@ -204,3 +205,12 @@ def test_a_reset_leaves_only_what_every_later_stop_finds(tmp_path):
     stop.reset()
     left = {path.name for path in state.rglob("*") if path.is_file()}
     assert left == {"gate.lock", "2.memory.lock", "events", "jwz-index"}
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in ("idle, completing", "ralph, promise kept")])
+def test_a_later_round_decides_like_the_first(tmp_path, monkeypatch, case):
+    monkeypatch.setattr("tailhook.bench.cases.iso_time", lambda at: iso_time(at - 50))  # it was written 50 s ago
+    stop = BenchProject(tmp_path / "stop", case, "10 KB")
+    for _ in range(2):
+        stop.check()
+        stop.reset()

@@ -137,6 +137,8 @@ def ralph_loop(folder: Path) -> Path:
     path = folder / ".claude" / RALPH_FILE
     path.parent.mkdir()
     path.write_text("---\niteration: 3\nmax_iterations: 10\ncompletion_promise: GREEN\n---\n\nMake the tests pass.\n")
+    an_hour_ago = time.time() - 3600  # ralph believes only a promise that is newer than the file
+    os.utime(path, (an_hour_ago, an_hour_ago))
     return path
 
 
@@ -244,11 +246,14 @@ class BenchProject:
         self.hook = hook_command(case.machine)
         self.changed = case.begin(folder)
         self.before = self.changed.read_bytes() if self.changed and self.changed.exists() else None
+        self.changed_at = self.changed.stat().st_mtime_ns if self.changed and case.machine == "ralph" else None
 
     def reset(self) -> None:
         """Restore the state. Files that every later stop finds stay: locks, the spool, the index of a store."""
         if self.before is not None and self.changed:
             self.changed.write_bytes(self.before)
+            if self.changed_at is not None:
+                os.utime(self.changed, ns=(self.changed_at, self.changed_at))
         elif self.changed:
             self.changed.unlink(missing_ok=True)
         for path in self.folder.glob(".local/state/tailhook/**/*"):
