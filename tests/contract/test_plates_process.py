@@ -75,6 +75,7 @@ EVENTS = [
     ("Stop", {}, "stop"),
     ("Stop", {"agent_id": "a"}, None),
     ("StopFailure", {"error": "rate_limit"}, "stop_failure"),
+    ("Interrupt", {"turn_id": "t"}, "interrupted"),
     ("SessionEnd", {"reason": "logout"}, "session_end"),
     ("SubagentStop", {"agent_id": "a"}, "subagent_stop"),
     ("SubagentStart", {"agent_id": "a"}, None),

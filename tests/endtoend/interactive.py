@@ -72,15 +72,10 @@ class Interactive(Terminal):
         threading.Thread(target=self.watch, daemon=True).start()
         env = {**claude.env, "TERM": "xterm-256color", "ANTHROPIC_BASE_URL": model.url}
         super().__init__([str(host_path("claude")), *flags], env, claude.project)
-        threading.Thread(target=self.drain, daemon=True).start()
+        self.drain()
         self.shows("modeon")
         self.shows("\u276f")  # the sign of the prompt
         time.sleep(1)
-
-    def drain(self) -> None:
-        """Read what the host draws, so that it never has to wait for its terminal."""
-        while self.read(time.monotonic() + STARTS_S * 10):
-            pass
 
     def watch(self) -> None:
         """Note every status that the daemon reports, until the daemon ends."""

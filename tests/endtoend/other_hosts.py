@@ -3,9 +3,12 @@
 import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from model_gemini import GeminiModel
 from model_openai import ResponsesModel
 from run_hosts import FOLDER, host_path
 from support.host import tailhook
+from support.terminal import Terminal
 
 from tailhook.hook.machines import MACHINES
 from tailhook.install.hooks_file import HooksFile, hooks_file_of
@@ -99,7 +103,7 @@ class OtherHost:
     def spooled(self) -> list[dict]:
         """Return the events that were reported for the board, oldest first."""
         spool = self.home / ".local" / "state" / "tailhook" / "events"
-        return [json.loads(line) for line in spool.read_text().splitlines()]
+        return [json.loads(line) for line in spool.read_text().splitlines()] if spool.exists() else []
 
     def events(self) -> list[str]:
         """Return the types of the events that were reported for the board, oldest first."""
@@ -138,6 +142,30 @@ class OtherHost:
         return done
 
 
+class CodexTerminal(Terminal):
+    """A session of Codex in a terminal. It answers what Codex asks the terminal."""
+
+    ANSWERS = (
+        ("\x1b[6n", b"\x1b[1;1R"),
+        ("\x1b[c", b"\x1b[?62c"),
+        ("\x1b[?u", b"\x1b[?0u"),
+        ("\x1b]11;?", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
+    )
+
+    def __init__(self, argv, env, cwd):
+        super().__init__(argv, env, cwd)
+        termios.tcsetwinsize(self.fd, (40, 120))  # Codex draws nothing in a terminal without a size
+
+    def read(self, end):
+        """Read once, and answer a question in it."""
+        before = len(self.seen)
+        went_on = super().read(end)
+        for question, answer in self.ANSWERS:
+            if question in self.seen[before:]:
+                os.write(self.fd, answer)
+        return went_on
+
+
 class Codex(OtherHost):
     """Codex CLI."""
 
@@ -170,6 +198,19 @@ class Codex(OtherHost):
             f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
         )
         return {}
+
+    @contextmanager
+    def terminal(self, model: Model, *prompt: str) -> Iterator[CodexTerminal]:
+        """Start a session in a terminal, as a person does; kill it at the end of the block."""
+        self.variables(model.url)
+        flags = [self.approval, "--dangerously-bypass-hook-trust", "-c", f"model={self.model_name}"]
+        env = {**self.env, "TERM": "xterm-256color"}
+        terminal = CodexTerminal([str(host_path("codex")), *flags, *prompt], env, self.project)
+        try:
+            yield terminal
+        finally:
+            os.kill(terminal.pid, signal.SIGKILL)
+            os.waitpid(terminal.pid, 0)
 
 
 class Gemini(OtherHost):

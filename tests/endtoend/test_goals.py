@@ -3,14 +3,10 @@
 import json
 import os
 import re
-import signal
-import termios
 
 import pytest
 from model import Model, bash, use
 from other_hosts import Codex
-from run_hosts import host_path
-from support.terminal import Terminal
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 PROMPT = "\u203a"  # the sign of Codex's prompt
@@ -105,47 +101,16 @@ def test_a_goal_ends_its_turn_at_the_hosts_cap_too(claude):
 # ---- Codex -------------------------------------------------------------------
 
 
-class CodexTerminal(Terminal):
-    """A session of Codex in a terminal. It answers what Codex asks the terminal."""
-
-    ANSWERS = (
-        ("\x1b[6n", b"\x1b[1;1R"),
-        ("\x1b[c", b"\x1b[?62c"),
-        ("\x1b[?u", b"\x1b[?0u"),
-        ("\x1b]11;?", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
-    )
-
-    def __init__(self, argv, env, cwd):
-        super().__init__(argv, env, cwd)
-        termios.tcsetwinsize(self.fd, (40, 120))  # Codex draws nothing in a terminal without a size
-
-    def read(self, end):
-        """Read once, and answer a question in it."""
-        before = len(self.seen)
-        went_on = super().read(end)
-        for question, answer in self.ANSWERS:
-            if question in self.seen[before:]:
-                os.write(self.fd, answer)
-        return went_on
-
-
 def test_a_goal_of_codex_goes_on_after_the_loop_has_ended(tmp_path, report):
     codex = Codex(tmp_path / "home", tmp_path / "project")
     codex.install()
     answers = ["First.", "Second.", DONE, "Third.", [use("update_goal", status="complete")], "The goal is reached."]
-    with codex.model(codex.bash(LOOP), *answers) as model:
-        codex.variables(model.url)
-        argv = [str(host_path("codex")), codex.approval, "--dangerously-bypass-hook-trust", "-c", "model=none"]
-        terminal = CodexTerminal(argv, {**codex.env, "TERM": "xterm-256color"}, codex.project)
-        try:
-            terminal.until(PROMPT)
-            os.write(terminal.fd, GOAL.encode())
-            terminal.until("pass")
-            os.write(terminal.fd, b"\r")
-            terminal.until("Goal achieved")
-        finally:
-            os.kill(terminal.pid, signal.SIGKILL)
-            os.waitpid(terminal.pid, 0)
+    with codex.model(codex.bash(LOOP), *answers) as model, codex.terminal(model) as terminal:
+        terminal.until(PROMPT)
+        os.write(terminal.fd, GOAL.encode())
+        terminal.until("pass")
+        os.write(terminal.fd, b"\r")
+        terminal.until("Goal achieved")
     assert [iteration_in(one) for one in model.requests[:6]] == [0, 0, 2, 3, 0, 0]
     assert [("update_goal" in one.said, "all tests pass" in one.prompted) for one in model.requests[4:6]] == [
         (True, True)

@@ -3,6 +3,7 @@
 import os
 import pty
 import select
+import threading
 import time
 
 from support.host import HANGS_S
@@ -40,3 +41,12 @@ class Terminal:
             return False
         self.seen += data.decode(errors="replace")
         return bool(data)
+
+    def drain(self):
+        """Read in a thread what the process draws, so that it never has to wait for its terminal."""
+
+        def read_all():
+            while self.read(time.monotonic() + threading.TIMEOUT_MAX):
+                pass
+
+        threading.Thread(target=read_all, daemon=True).start()

@@ -33,6 +33,7 @@ KINDS = {
     "SubagentStop": "subagent_stop",
     "Stop": "stop",
     "StopFailure": "stop_failure",
+    "Interrupt": "interrupted",  # of Codex
     "SessionEnd": "session_end",
     "session-start": "session_start",
     "prompt-submit": "prompt_submit",

@@ -79,13 +79,15 @@ HOOKS_FILE: "HooksFileFields" = {
         "PermissionRequest": "*",
         "PostCompact": "manual",
         "SubagentStop": None,
+        "Interrupt": None,
         "SessionEnd": None,
     },
     "hook_members": {"timeout": 10},  # seconds
     "event_members": {
         "Stop": {"statusMessage": "tailhook: may the agent stop?"},
         "SessionStart": {"statusMessage": "tailhook: checking for a running loop"},
-        "SessionEnd": {"timeout": 3},  # Codex shortens a longer text, with a warning
+        "Interrupt": {"timeout": 3},  # since 0.150.0, like that of SessionEnd; older versions ignore the event
+        "SessionEnd": {"timeout": 3},  # Codex shortens a longer one, with a warning
     },
     "toml_file": "config.toml",
     "toml_requirements": "/etc/codex/requirements.toml",
@@ -98,7 +100,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "hook_member_types": {"timeout": "a whole number", "async": "true or false", "statusMessage": "a string"},
     "guard_events": (
         *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact"),
-        *("PostCompact", "SubagentStart", "SubagentStop", "Stop", "SessionEnd"),
+        *("PostCompact", "SubagentStart", "SubagentStop", "Stop", "Interrupt", "SessionEnd"),
     ),
     "has_defaults": True,
     "note": "Codex runs a hook only after you trust it in Codex's own dialog.",

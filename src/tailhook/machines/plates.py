@@ -27,9 +27,9 @@ class Status(Enum):
 
 
 class EventKind(Enum):
-    """What happened to a session. The hooks report all but `interrupted` and `health_check_recovery`.
+    """What happened to a session. The hooks report all but `health_check_recovery`.
 
-    The daemon finds these two in transcripts, and `turn_ended` too.
+    The daemon finds this one, `interrupted` and `turn_ended` in transcripts.
     """
 
     SESSION_START = "session_start"
