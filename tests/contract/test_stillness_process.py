@@ -25,9 +25,9 @@ def start(project, group):
     return begin
 
 
-def call(number, error):
-    """Return the two records of a failed call."""
-    use = assistant(id=f"msg_{number}", at=time.time() + 1)
+def call(number, error, after=1):
+    """Return the two records of a failed call.  after: seconds from now."""
+    use = assistant(id=f"msg_{number}", at=time.time() + after)
     use["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "make"}}]
     result = {"type": "tool_result", "tool_use_id": f"t{number}", "is_error": True, "content": error}
     return use, {"type": "user", "message": {"role": "user", "content": [result]}}
@@ -62,6 +62,24 @@ def test_the_same_failing_call_ends_the_loop_over_several_turns(project, group, 
         assert ("reason" in last.answer) == (turn < 2)
     assert "6 calls of Bash with the same input" in last.answer["systemMessage"]
     assert ending(project, group) == "STUCK"
+
+
+@pytest.mark.parametrize("after", [-60, 1])
+def test_the_calls_of_the_first_turn_count_from_the_beginning_of_the_loop(project, group, after):
+    project.as_agent(group, "start", "Work.").check_returncode()
+    for number in range(12):
+        project.write(*call(number, "make: *** no rule", after))
+    project.write(assistant("It fails."))
+    assert project.stop("It fails.").allowed == (after > 0)
+
+
+@pytest.mark.parametrize("after", [-60, 1])
+def test_without_a_prompt_the_first_stop_is_one_of_those_in_a_row_unless_it_used_a_tool(project, group, after):
+    project.tailhook(group, "start", "--stuck-after", "2", "Work.").check_returncode()
+    project.write(*call(1, "No.", after))
+    project.write(assistant("Holding."))
+    found = [project.stop("Holding.").allowed for _ in range(3)]
+    assert found.index(True) == (2 if after > 0 else 1)
 
 
 def test_never_is_a_choice(project, start):

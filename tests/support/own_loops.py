@@ -19,6 +19,9 @@ class QuietTurn:
     def place(self):
         return "0@0"
 
+    def place_at(self, time):
+        return ""
+
     def used_tools(self, place):
         return bool(list(self.calls(place)))
 

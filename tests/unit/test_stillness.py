@@ -15,12 +15,13 @@ FAILED = ("Bash", '{"command":"make"}', "Error: no rule, line 7")
 class Stops(QuietTurn):
     """Stops of one agent, and its turns. Each stop gives the verdict on the state that the one before left.
 
-    log: the calls of tools, oldest first; its length is the transcript's size.
+    log: the calls of tools since the loop began, oldest first; its length is the transcript's size.
+    has_times: whether it is known when they were.
     """
 
-    def __init__(self, machine, stuck_after=4, began=BEGAN):
-        self.machine, self.log, self.said = machine, [], b""
-        common = {"began": began, "session_id": "mine", "stuck_after": stuck_after}
+    def __init__(self, machine, stuck_after=4, began=BEGAN, has_times=True, **fields):
+        self.machine, self.log, self.said, self.has_times = machine, [], b"", has_times
+        common = {"began": began, "session_id": "mine", "stuck_after": stuck_after, **fields}
         self.state = (
             looping(frame(**{**common, "max": 100}))
             if machine is idle
@@ -29,6 +30,10 @@ class Stops(QuietTurn):
 
     def place(self):
         return f"{len(self.log)}@0"
+
+    def place_at(self, time):
+        assert time == BEGAN
+        return "0@0" if self.has_times else ""
 
     def calls(self, place):
         return reversed(self.log[int(place.partition("@")[0]) :])
@@ -77,10 +82,22 @@ def test_other_words_or_a_tool_begin_again(machine):
     assert [agent.stop(*one).ended for one in said] == [False] * 10 + [True]
 
 
-def test_what_an_agent_did_before_its_first_stop_is_unknown_without_a_prompt(machine):
-    agent = Stops(machine)
-    assert [agent.stop("A.", *[FAILED] * 12).ended for _ in range(2)] == [False, True]
+def test_without_a_prompt_the_first_turn_counts_from_the_beginning_of_the_loop(machine):
+    assert Stops(machine).stop("A.", *[FAILED] * 12).ended
     silent = Stops(machine)
+    assert [silent.stop("A.").ended for _ in range(4)] == [False] * 3 + [True]
+
+
+def test_an_agent_that_started_its_loop_has_used_a_tool_in_the_first_turn(machine):
+    assert Stops(machine, briefed="mine").stop("A.", *[FAILED] * 12).ended
+    silent = Stops(machine, briefed="mine")
+    assert [silent.stop("A.").ended for _ in range(5)] == [False] * 4 + [True]
+
+
+def test_the_first_turn_is_unknown_if_the_times_of_calls_are(machine):
+    agent = Stops(machine, has_times=False)
+    assert [agent.stop("A.", *[FAILED] * 12).ended for _ in range(2)] == [False, True]
+    silent = Stops(machine, has_times=False)
     assert [silent.stop("A.").ended for _ in range(5)] == [False] * 4 + [True]
 
 
@@ -148,8 +165,9 @@ def test_only_the_inner_loop_ends():
 def test_a_mark_of_any_form_is_a_beginning():
     turn = Stops(idle)
     turn.log, turn.said = [None] * 3, b"A."
-    new, _ = judge_stillness(None, turn, 2)
+    turn.has_times = False
+    new, _ = judge_stillness(None, turn, 2, BEGAN)
     said = new.split(" ")[1]
     assert judge_stillness(f"3@0 {said} 1 0 0", turn, 2)[1]
     for mark in ("", 7, [], f"3@0 {said} 1", f" {said} 1 0 0", f"3@0 {said} -1 0 0", f"3@0 {said} 1 0 0 0"):
-        assert judge_stillness(mark, turn, 2) == (new, "")
+        assert judge_stillness(mark, turn, 2, BEGAN) == (new, "")

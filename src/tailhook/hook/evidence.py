@@ -6,7 +6,7 @@ A stop imports it only if a signal would end a loop with checks, or if the gate 
 import posix
 from time import localtime, monotonic, sleep, strftime, tzset
 
-from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, unix_time
+from tailhook._core import get_text, parse_json, reverse_lines, unix_time
 from tailhook.hook.answer import describe
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.gate import (
@@ -20,7 +20,7 @@ from tailhook.hook.gate import (
     typed_commands,
 )
 from tailhook.hook.payload import MAX_RECORD_BYTES
-from tailhook.hook.session_files import first_time, offset_before, sub_agents, time_in
+from tailhook.hook.session_files import first_time, offset_before, sub_agents, time_at, time_in
 from tailhook.machines import evidence
 from tailhook.machines.gate import Edit
 
@@ -348,11 +348,6 @@ def running_tasks(event: "HookEvent") -> list[bytes]:
 def has_compaction(fd: int, start: int, end: int) -> bool:
     """Return whether a part of an open transcript has a compaction, which may have written old records again."""
     return next(reverse_lines(fd, start, end, MAX_RECORD_BYTES, COMPACTION), None) is not None
-
-
-def time_at(fd: int, offset: int) -> float | None:
-    """Return the time of the record at an offset of an open transcript, None if it has none."""
-    return next((time_in(line) for _, line in forward_lines(fd, offset, offset + 1, MAX_RECORD_BYTES)), None)
 
 
 def time_of_result(fd: int, offset: int, use_id: str) -> float | None:

@@ -40,8 +40,13 @@ def first_time(fd: int, start: int, end: int) -> float | None:
     return None
 
 
+def time_at(fd: int, offset: int) -> float | None:
+    """Return the time of the record at an offset of an open transcript (Unix seconds), None if it has none."""
+    return next((time_in(line) for _, line in forward_lines(fd, offset, offset + 1, MAX_RECORD_BYTES)), None)
+
+
 def time_in(line: bytes) -> float | None:
-    """Return the time of a record, in Unix seconds, None if it has none."""
+    """Return the time of a record (Unix seconds), None if it has none."""
     try:
         record = parse_json(line)
     except ValueError:

@@ -33,6 +33,7 @@ class TranscriptTurn:
         self.event = event
         self.fd, self.size = -1, 0
         self.walk: tuple[str, list[Use], Iterator[Use]] | None = None
+        self.since = -NO_TIME_S
         try:
             self.fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
             self.size = posix.fstat(self.fd).st_size
@@ -82,6 +83,20 @@ class TranscriptTurn:
         """Return where the next turn begins: the transcript's size in bytes, 0 if it cannot be read, and the time."""
         return f"{self.size}@{self.event.now:.3f}"
 
+    def place_at(self, time: object) -> str:
+        """Return the place of a time in ISO 8601, "" if it is unknown. From now on, older uses of tools are left out.
+
+        The size in it is that of a part of the transcript with all newer records behind it.
+        """
+        since = unix_time(time) if isinstance(time, str) else None
+        if since is None or self.fd < 0:
+            return ""
+        preload("hook.session_files")
+        from tailhook.hook.session_files import offset_before
+
+        self.since = since
+        return f"{offset_before(self.fd, self.size, 0, since) or 0}@{since:.3f}"
+
     def used_tools(self, place: str) -> bool:
         """Return whether the agent used a tool in a turn.
 
@@ -107,7 +122,10 @@ class TranscriptTurn:
         newest = next(self.uses(place), None)
         if newest is None:
             return False
-        written = time_of_line(self.fd, newest[4])
+        preload("hook.session_files")
+        from tailhook.hook.session_files import time_at
+
+        written = time_at(self.fd, newest[4])
         return written is None or written > at
 
     def calls(self, place: str) -> "Iterator[Call]":
@@ -133,6 +151,12 @@ class TranscriptTurn:
         _, found, rest = self.walk
         yield from found
         for use in rest:
+            if self.since > 0:
+                from tailhook.hook.session_files import time_at
+
+                at = time_at(self.fd, use[4])
+                if at is None or at < self.since:
+                    return
             found.append(use)
             yield use
 
@@ -145,6 +169,10 @@ class TranslatedTurn(TranscriptTurn):
         super().__init__(event)
 
     def spent(self, fields: "Mapping[str, Any]") -> str:  # noqa: ARG002 - the interface of Claude Code's transcript
+        """Return ""."""
+        return ""
+
+    def place_at(self, time: object) -> str:  # noqa: ARG002 - the times of records are unknown there
         """Return ""."""
         return ""
 
@@ -174,14 +202,6 @@ def read_place(place: str) -> "tuple[int, float] | None":
     except ValueError:
         return None
     return (count, seconds) if count is not None and 0 <= seconds < NO_TIME_S else None
-
-
-def time_of_line(fd: int, offset: int) -> float | None:
-    """Return the time of a record in an open transcript (Unix seconds), None if it has none."""
-    for _, line in forward_lines(fd, offset, offset + 1, MAX_RECORD_BYTES):
-        record = parse_json(line)
-        return unix_time(get_text(record, "timestamp")) if isinstance(record, dict) else None
-    return None
 
 
 def read_result(fd: int, use_id: str, offset: int) -> str | None:

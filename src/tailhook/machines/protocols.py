@@ -32,6 +32,10 @@ class Turn(Protocol):
         """Return where the next turn begins in the transcript, without ":" and blank space."""
         ...
 
+    def place_at(self, time: object) -> str:
+        """Return the place of a time in ISO 8601, "" if it is unknown. Only what is newer counts there."""
+        ...
+
     def used_tools(self, place: str) -> bool:
         """Return whether a tool was used since a place."""
         ...

@@ -32,23 +32,31 @@ def look_for_stillness(fields: "Mapping[str, Any]", turn: "Turn | None") -> "tup
     fields: of the loop.
     """
     stuck_after = whole_number(fields.get("stuck_after"))
-    return judge_stillness(fields.get("still"), turn, stuck_after) if turn and stuck_after else ("", "")
+    if not (turn and stuck_after):
+        return "", ""
+    return judge_stillness(fields.get("still"), turn, stuck_after, fields.get("began"), bool(fields.get("briefed")))
 
 
-def judge_stillness(mark: object, turn: "Turn", stuck_after: int) -> "tuple[str, str]":
+def judge_stillness(
+    mark: object, turn: "Turn", stuck_after: int, began: object = None, has_started: bool = False
+) -> "tuple[str, str]":
     """Return the same as `look_for_stillness`.
 
     mark: what it saved at the stop before: the place, and a hash and a count of the words and of the calls.
-    Without one it is unknown what the agent did in this turn.
+    Without one this turn is the loop's first one.
     stuck_after: stops, or a third of the calls, until the loop stands still.
+    began: when the loop began.
+    has_started: whether the agent has started the loop itself, so that its first turn has used a tool.
     """
     words = turn.words()
     said = hash_words(words)
     place, saved_words, stops, saved_call, calls = read_mark(mark)
+    has_worked = has_started and not place
+    place = place or turn.place_at(began)
     if not place:
         return f"{turn.place()} {said} 0 0 0", ""
     saved_call, calls, call = count_calls(turn.calls(place), saved_call, calls, CALLS_A_STOP * stuck_after)
-    has_worked = turn.used_tools(place) or not words.strip()
+    has_worked = has_worked or turn.used_tools(place) or not words.strip()
     stops = 0 if has_worked else stops + 1 if said == saved_words else 1
     new = f"{turn.place()} {said} {stops} {saved_call} {calls}"
     if stops >= stuck_after:
