@@ -59,6 +59,40 @@ def test_the_first_prompt_gives_the_goal_and_how_to_end_the_loop_once(project, g
     assert reason == GOAL if group == "ralph" else "\n" not in reason
 
 
+def compacted(project):
+    """Let the host compact the conversation; return what the agent reads."""
+    stop = project.stop(hook_event_name="SessionStart", source="compact")
+    return stop.answer["hookSpecificOutput"]["additionalContext"]
+
+
+def test_a_compaction_in_the_last_iteration_repeats_them(project, group):
+    words = ("--max-iterations", "2", "--completion-promise", "GREEN") if group == "ralph" else ("--max", "2")
+    project.as_agent(group, "start", *words, GOAL).check_returncode()
+    assert not project.stop("Hm.").allowed
+    given = compacted(project)
+    assert GOAL in given
+    assert ENDS[group] in given
+    assert project.stop("Hm.").allowed
+
+
+@pytest.mark.parametrize("letter", ["x", "\x07", "\u202e", "\U000e0001"])
+def test_a_long_goal_of_any_characters_hides_no_signal_from_the_agent(project, group, start, letter):
+    goal = letter * 30_000
+    words = ("--completion-promise", "GREEN") if group == "ralph" else ()
+    again = "--force" if group == "ralph" else "--replace"
+
+    def begin(*more):
+        project.tailhook(group, "start", *words, *more, "--prompt-file", "-", stdin=goal).check_returncode()
+
+    begin()
+    given = [prompted(project), compacted(project)]
+    begin(again)
+    given.append(project.stop("Hm.").answer["reason"])
+    for one in given:
+        assert ENDS[group] in one
+        assert len(one) < 10_000
+
+
 def test_without_a_prompt_the_first_block_gives_them(project, group, start):
     start()
     reason = project.stop("Hm.").answer["reason"]

@@ -399,6 +399,29 @@ def test_gate_extends_no_loop_beyond_its_limit(gate, start, agent, end):
     assert end() == ""
 
 
+@pytest.mark.parametrize(("stuck_after", "blocks"), [("1", 1), ("0", 8)])
+def test_gate_judges_the_stop_at_which_a_loop_ends_without_a_signal(project, gate, start, agent, stuck_after, blocks):
+    start("--stuck-after", stuck_after)
+    agent.edit("src/app.py", now(1))
+    stops = []
+    for _ in range(blocks + 2):
+        agent.write_words("Hm.", now())
+        stops.append(project.stop("Hm.", "--announce", stop_hook_active=True))
+    assert ["mypy" in stop.stdout for stop in stops] == [False] * blocks + [True, False]
+    assert [stop.allowed for stop in stops] == [False] * (blocks + 1) + [True]
+    assert "tailhook: " in stops[-2].answer["systemMessage"]  # the loop has ended
+
+
+def test_gate_lets_go_an_agent_whose_loop_of_another_tool_reached_its_limit(project, gate, agent, machine):
+    if machine == "idle":
+        project.loop(frame(iter=9, max=9, session_id="mine"))
+    else:
+        project.ralph(iteration=10)
+        project.argv[-1] = "ralph,gate"
+    agent.edit("src/app.py", now(1))
+    assert project.stop("Hm.", stop_hook_active=True).allowed
+
+
 def test_gate_and_the_checks_are_both_needed(gate, start, agent, end):
     start("--check", "pytest")
     agent.edit("src/app.py", now(1))

@@ -152,7 +152,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
         f"Loop started in {plain(loop.path)}.",
-        plain_lines(idle_briefing.briefing(state, goal, command_facts(state))),
+        plain_lines(idle_briefing.briefing(state, plain_lines(goal), command_facts(state))),
     )
     report_driver("idle", frame["max"], "tokens" in frame)
 
@@ -310,7 +310,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
-            plain_lines(idle_briefing.briefing(state, loop.goal, command_facts(state))),
+            plain_lines(idle_briefing.briefing(state, plain_lines(loop.goal), command_facts(state))),
             *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]

@@ -123,7 +123,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
         f"Ralph loop started in {plain(loop.path)}.",
-        plain_lines(ralph_briefing.briefing(loop.state or {}, loop.prompt)),
+        plain_lines(ralph_briefing.briefing(loop.state or {}, plain_lines(loop.prompt))),
     ]
     if not (promise or arguments.max_iterations or budgets_of(arguments)):
         lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
@@ -221,7 +221,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
                 for key, value in state.items()
                 if key not in HOOKS_NOTES
             ),
-            plain_lines(ralph_briefing.briefing(state, loop.prompt)),
+            plain_lines(ralph_briefing.briefing(state, plain_lines(loop.prompt))),
             *describe_spending(state, time.time()),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):

@@ -43,6 +43,7 @@ class HookEvent:
     folders: the folders to search for a project's files, in order.
     parent: the id of the process that started the hook.
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
+    has_ended_own_loop: whether that was one of `tailhook loop start` or `tailhook ralph start`.
     gives_texts: whether an answer at a prompt can give the agent a text.
     unbound_acts: whether any session may act on a state without a session.
     asked: the machines that the hook asks about it.
@@ -50,6 +51,7 @@ class HookEvent:
     """
 
     has_ended_loop = False
+    has_ended_own_loop = False
     gives_texts = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:

@@ -39,12 +39,12 @@ MAX_FOLDERS = 200  # to compare with the project's by more than their paths
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     """Decide, and save the blocked edits; return None if there are no rules.
 
-    Reads back through the transcript (at most 64 MiB) until every rule is decided. A stop that would have ended a loop
-    was judged before.
+    Reads back through the transcript (at most 64 MiB) until every rule is decided. A stop that a signal would have
+    ended was judged before. If a loop has ended without one, it has blocked the stop before, and not this machine.
     """
     if event.gate_verdict is not None:
         return event.gate_verdict
-    return decide_once(event, event.payload.get("stop_hook_active") is True)
+    return decide_once(event, event.payload.get("stop_hook_active") is True and not event.has_ended_own_loop)
 
 
 def ask_in_loop(event: "HookEvent") -> "Verdict[list[str]] | None":

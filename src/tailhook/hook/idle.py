@@ -1,6 +1,7 @@
 """The idle machine's hook: finds the loop, asks the machine to decide, and saves the new state."""
 
 from tailhook._core import preload, signals
+from tailhook.hook.answer import plain_lines
 from tailhook.hook.event import CLOCK_TOLERANCE_S
 from tailhook.hook.machines import MACHINES, decide_and_save
 from tailhook.hook.payload import exists, is_paused
@@ -38,6 +39,8 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
 
     before = loop.state
     verdict = decide_and_save(loop, lambda: decide_loop(event, loop, before), save)
+    if verdict is not None and verdict.ended and isinstance(before, dict):
+        event.has_ended_own_loop = bool(idle.top_frame(before.get("stack")).get("began"))
     if isinstance(loop, JwzLoop) and isinstance(loop.state, dict) and loop.state.get("event") == "ABORT":
         remove_fallback(event.folders)
     return verdict
@@ -86,7 +89,7 @@ def facts_of(
         folder=event.folder,
         unbound_acts=event.unbound_acts,
         next_issue=event.setting("idle", "next_issue", ""),
-        goal=lambda: loop.goal,
+        goal=lambda: plain_lines(loop.goal),
         own=own,
     )
 

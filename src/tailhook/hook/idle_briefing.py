@@ -4,7 +4,6 @@ from tailhook.hook.briefings import once_in_session
 from tailhook.hook.idle import facts_of, find_enabled, stale_after
 from tailhook.hook.machines import decide_and_save
 from tailhook.machines import idle_briefing
-from tailhook.machines.idle import decide
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ def repeat(event: "HookEvent") -> str:
     if loop is None or not isinstance(state, dict):
         return ""
     facts = facts_of(event, loop)
-    facts.own = lambda top: None  # a compaction is not a stop: no budget and no stillness ends a loop there
-    if decide(state, facts, event.now, stale_after(event.config)).outcome != "block":
+    if not idle_briefing.is_to_repeat(state, facts, event.now, stale_after(event.config)):
         return ""
-    return f"A loop is running in this session.\n{idle_briefing.briefing(state, loop.goal, facts)}"
+    return f"A loop is running in this session.\n{idle_briefing.briefing(state, facts.goal(), facts)}"

@@ -28,12 +28,15 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     if loop is None:
         return None
     began = ralph.beginning_of(loop.state, loop.prompt)
+    is_own = bool(loop.state and loop.state.get("began"))
 
     def save_and_log(verdict: "Verdict[ralph.Values]") -> None:
         save(loop, verdict, event.now)
         log(event, loop, verdict)  # under the lock: `tailhook ralph cancel` names the log if there is one
 
     verdict = decide_and_save(loop, lambda: None if loop.gone else decide_ralph(event, loop, began), save_and_log)
+    if verdict is not None and verdict.ended and is_own:
+        event.has_ended_own_loop = True
     if verdict is not None and verdict.change is None:
         try:
             with loop.lock():

@@ -1,10 +1,11 @@
 """The briefing of a ralph loop, at a prompt and after a compaction."""
 
+from tailhook.hook.answer import plain_lines
 from tailhook.hook.briefings import once_in_session
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.ralph import find_own_ralph
-from tailhook.machines import ralph_briefing
-from tailhook.machines.ralph import Facts, decide
+from tailhook.machines import owns, ralph_briefing
+from tailhook.machines.ralph import Facts
 from tailhook.stores.ralph import find_ralph
 
 TYPE_CHECKING = False
@@ -25,7 +26,7 @@ def brief(event: "HookEvent") -> "Verdict[Values] | None":
     facts = Facts(event.session_id, unbound_acts=event.unbound_acts, own=lambda values: find_own_ralph(event, values))
     verdict = decide_and_save(
         loop,
-        lambda: ralph_briefing.brief(loop.state, loop.prompt, facts),
+        lambda: ralph_briefing.brief(loop.state, plain_lines(loop.prompt), facts),
         lambda verdict: loop.write(verdict.change or {}),
     )
     return once_in_session(event, loop.path, (loop.state or {}).get("began"), verdict)
@@ -34,9 +35,9 @@ def brief(event: "HookEvent") -> "Verdict[Values] | None":
 def repeat(event: "HookEvent") -> str:
     """Return the agent's instructions for its loop after a compaction, "" if this session has no loop."""
     loop = find_ralph(event.folders)
-    if loop is None or loop.state is None:
+    if loop is None or loop.state is None or not loop.prompt or not ralph_briefing.is_live(loop.state):
         return ""
-    silent = Facts(event.session_id, unbound_acts=event.unbound_acts)
-    if decide(loop.state, loop.prompt, silent).outcome != "block":
+    if not owns(event.session_id, (loop.state.get("session_id"),), event.unbound_acts):
         return ""
-    return f"A ralph loop is running in this session.\n{ralph_briefing.briefing(loop.state, loop.prompt)}"
+    words = ralph_briefing.briefing(loop.state, plain_lines(loop.prompt))
+    return f"A ralph loop is running in this session.\n{words}"

@@ -54,6 +54,14 @@ def brief(
     )
 
 
+def is_to_repeat(state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S) -> bool:
+    """Return whether a session needs the briefing again after a compaction. The parameters are those of `decide`."""
+    if not is_live(state, now, stale_after) or not isinstance(state, dict):
+        return False
+    top = top_frame(state["stack"])
+    return is_owned(state, top, facts) and not is_loop_paused(top)
+
+
 def briefing(state: "dict[str, Any]", goal: str, facts: Facts) -> str:
     """Return the instructions for an agent in a loop.
 
