@@ -58,6 +58,15 @@ def test_cancel_prints_the_goal_the_iteration_and_the_session_of_what_it_ends(pr
             assert "\nGoal: Make the tests pass.\n" in printed
 
 
+@pytest.mark.parametrize(
+    ("goal", "shown"), [("通" * 500, f"{'通' * 80}…"), ("a\n\n b\t\x1b[31m", "a b \\x1b[31m"), ("x" * 80, "x" * 80)]
+)
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_cancel_prints_the_beginning_of_a_goal_without_blanks(project, group, goal, shown):
+    project.as_agent(group, "start", goal).check_returncode()
+    assert f"\nGoal: {shown}\n" in project.as_agent(group, "cancel").stdout
+
+
 def test_cancel_works_from_any_session(project, loop):
     loop("start", "Go.", session="other")
     assert json.loads(loop("cancel", "--json", session="mine").stdout)["iteration"] == 1

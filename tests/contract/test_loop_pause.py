@@ -93,7 +93,8 @@ def test_the_doctor_notes_it_and_does_not_call_it_abandoned(one):
 def test_a_new_loop_does_not_take_the_place_of_a_paused_one(one):
     one.command("pause")
     paused = one.state()
-    assert one.command("start", "Another task.").returncode == 1
+    done = one.command("start", "Another task.")
+    assert (done.returncode, "loop is paused" in done.stderr) == (1, True)
     assert one.state() == paused
 
 

@@ -123,9 +123,10 @@ def start_loop(arguments: argparse.Namespace) -> None:
     now = time.time()
     loop = find_replaced_loop(now)
     file = loop if isinstance(loop, FileLoop) and is_loop_live(loop, now) else None
-    if file and not arguments.replace:
+    if file and isinstance(file.state, dict) and not arguments.replace:
+        stands = describe_standing(idle.top_frame(file.state["stack"]))
         raise CommandError(
-            f"{file.path}: a loop is running already. End it with `tailhook loop cancel`, or use --replace."
+            f"{plain(file.path)}: a loop {stands}. End it with `tailhook loop cancel`, or use --replace."
         )
     if not isinstance(loop, JwzLoop):
         loop = JwzLoop(Store.make(project_root({})), None)
@@ -195,12 +196,17 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     if arguments.replace:
         return state
     top = state["stack"][-1]
-    stands = f"{plain(loop.path)}: a loop is running already (iteration {top['iter']} of {top['max']})"
+    stands = f"{plain(loop.path)}: a loop {describe_standing(top)} (iteration {top['iter']} of {top['max']})"
     if not arguments.push:
         raise CommandError(f"{stands}. Use --push to nest in it, --replace to end it, or `tailhook loop cancel`.")
     if not idle.is_owned(state, top, idle.Facts(current_session() or CLAIM)):
         raise CommandError(f"{stands}, and it belongs to another session. First take it over:  tailhook loop adopt")
     return state
+
+
+def describe_standing(top: dict[str, Any]) -> str:
+    """Return what a live loop does, for a message.  top: its innermost frame."""
+    return "is paused" if idle.is_loop_paused(top) else "is running already"
 
 
 def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -170,7 +169,9 @@ def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str
     rest: the path of what stays, "" if nothing does.
     """
     whose = f" of session {facts['session_id']}" if facts["session_id"] else ""
-    goal = textwrap.shorten(facts["goal"], MAX_SHOWN_GOAL_CHARS, placeholder="…")
+    goal = " ".join(facts["goal"].split())
+    if len(goal) > MAX_SHOWN_GOAL_CHARS:
+        goal = f"{goal[:MAX_SHOWN_GOAL_CHARS]}…"
     lines = [f"The {loop}{whose} was cancelled at {place}", *([f"Goal: {goal}"] if goal else [])]
     if rest:
         lines.append(f"What it has saved stays: {rest}")
