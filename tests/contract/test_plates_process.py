@@ -368,6 +368,20 @@ def test_a_stop_that_a_machine_blocked_is_not_a_stop(plates):
     assert [event["event_type"] for event in reported(plates)] == ["stop_blocked", "stop"]
 
 
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_stop_with_a_paused_loop_is_reported_as_one(plates, group):
+    plates.argv = [*plates.argv[:-1], "idle,ralph,plates"]
+    plates.as_agent(group, "start", "Work.", session="mine").check_returncode()
+    plates.as_agent(group, "pause").check_returncode()
+    working = {"background_tasks": [{"id": "a", "type": "subagent", "status": "running"}]}
+    for fields in ({}, {"session_id": "another"}, working, {"error": "overloaded"}):
+        assert plates.stop("Hm.", **fields).allowed
+    plates.as_agent(group, "resume").check_returncode()
+    assert not plates.stop("Hm.").allowed
+    kinds = ["stop_paused", "stop", "stop", "stop", "stop_blocked"]
+    assert [event["event_type"] for event in reported(plates)] == kinds
+
+
 def test_a_disabled_hook_reports_nothing(plates):
     plates.env["TAILHOOK_DISABLE"] = "1"
     assert send(plates) is None

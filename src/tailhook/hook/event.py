@@ -44,6 +44,7 @@ class HookEvent:
     parent: the id of the process that started the hook.
     has_ended_loop: whether an earlier machine has ended its loop at this stop.
     has_ended_own_loop: whether that was one of `tailhook loop start` or `tailhook ralph start`.
+    has_paused_loop: whether the session's loop is paused at this stop.
     gives_texts: whether an answer at a prompt can give the agent a text.
     unbound_acts: whether any session may act on a state without a session.
     asked: the machines that the hook asks about it.
@@ -52,6 +53,7 @@ class HookEvent:
 
     has_ended_loop = False
     has_ended_own_loop = False
+    has_paused_loop = False
     gives_texts = True
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:

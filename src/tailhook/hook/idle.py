@@ -39,6 +39,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
 
     before = loop.state
     verdict = decide_and_save(loop, lambda: decide_loop(event, loop, before), save)
+    event.has_paused_loop = verdict is not None and verdict.why == idle.PAUSED
     if verdict is not None and verdict.ended and isinstance(before, dict):
         event.has_ended_own_loop = bool(idle.top_frame(before.get("stack")).get("began"))
     if isinstance(loop, JwzLoop) and isinstance(loop.state, dict) and loop.state.get("event") == "ABORT":

@@ -70,6 +70,12 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         return
     if blocked and kind == "stop":
         kind = "stop_blocked"
+    elif (
+        event.has_paused_loop
+        and kind == "stop"
+        and not (event.payload.get("error") or count_waking_tasks(event.payload))
+    ):
+        kind = "stop_paused"
     pid, is_guess = host_process(event.parent)
     payload = event.payload
     folder = working_folder(payload)

@@ -35,6 +35,8 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
         log(event, loop, verdict)  # under the lock: `tailhook ralph cancel` names the log if there is one
 
     verdict = decide_and_save(loop, lambda: None if loop.gone else decide_ralph(event, loop, began), save_and_log)
+    if verdict is not None and verdict.why == ralph.INACTIVE:
+        event.has_paused_loop = True
     if verdict is not None and verdict.ended and is_own:
         event.has_ended_own_loop = True
     if verdict is not None and verdict.change is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
+INACTIVE = "not active"  # why a stop of a paused loop is allowed
 COMPLETE = "COMPLETE"  # the saved reason of a kept promise
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
@@ -73,10 +74,10 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         wrong = COUNTS[0] if count is None else COUNTS[1]
         value = clip_field(state[wrong] or "")
         return ended(f'{wrong} is "{value}", not a whole number (line {facts.line(wrong)})')
-    if is_inactive(state):
-        return Verdict("allow", "not active")
     if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
         return Verdict("allow", "another session's loop")
+    if is_inactive(state):
+        return Verdict("allow", INACTIVE)
     claimed = {"session_id": facts.session_id} if state.get("session_id") == CLAIM else {}
     is_over = 0 < limit <= count
     over = f"the limit of {limit} iterations is reached"

@@ -4,7 +4,7 @@ from typing import NamedTuple, cast, get_args, get_type_hints
 
 from tailhook.machines.plates import Event, EventKind, OpenTool, Situation, Status, admits, follow, precedes
 from tailhook.plates.fields import IS_FACT, PlateFields
-from tailhook.plates.schemas import Report
+from tailhook.plates.schemas import STOP_PAUSED, Report
 from tailhook.plates.tables import Plate
 
 FACTS = [name for name, hint in get_type_hints(PlateFields, include_extras=True).items() if IS_FACT in get_args(hint)]
@@ -114,7 +114,8 @@ def count_background_agents(plate: Plate, report: Report, event: Event) -> int |
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
     """Store what a board shows of an event that changes the session's status."""
     has_failed = event.has_error or event.kind is EventKind.STOP_FAILURE
-    plate["last_event_type"] = report.event_type
+    if event.kind is not EventKind.TURN_ENDED or plate["last_event_type"] != STOP_PAUSED:
+        plate["last_event_type"] = report.event_type
     plate["error"] = report.error if has_failed else None
     if report.tool_name and event.kind in (EventKind.TOOL_START, EventKind.PERMISSION_ASKED):
         plate["last_tool"] = report.tool_name

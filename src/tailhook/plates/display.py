@@ -13,7 +13,7 @@ from typing import Any, cast
 from tailhook._core import iso_time
 from tailhook.machines.plates import EventKind, Status
 from tailhook.plates.fields import BoardGroup, EventOut, GroupOut, PlateFields, PlateOut, StatusesOut, StatusOut
-from tailhook.plates.schemas import MAX_TIME_MS, find_subject, todo_progress_of
+from tailhook.plates.schemas import MAX_TIME_MS, STOP_PAUSED, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
 
 # In the boards' order.
@@ -42,7 +42,11 @@ STATUSES = {
     )
 }
 FILTER_FIELDS = "project, branch, status, tool, host, user or session"  # what `search_text` returns
-EVENT_WORDS: dict[str, str] = {EventKind.TOOL_START.value: "tool starts", EventKind.TOOL_CALL.value: "tool ends"}
+EVENT_WORDS: dict[str, str] = {
+    EventKind.TOOL_START.value: "tool starts",
+    EventKind.TOOL_CALL.value: "tool ends",
+    STOP_PAUSED: "stop, loop paused",
+}
 NO_MESSAGE = "There is no message of the agent that can be read."
 MAX_RANK_NAME_CHARS = 100
 
@@ -110,10 +114,14 @@ def encode(answer: object) -> str:
 
 
 def detail_of(plate: Plate) -> str:
-    """Return a plate's error or last tool; "" if it is closed, "hidden" if it is hidden."""
+    """Return a plate's error or last tool, or that its loop is paused; "" if it is closed, "hidden" if it is hidden."""
     if plate["hidden_at"] is not None:
         return "hidden"
-    return "" if plate["status"] == Status.CLOSED.value else plate["error"] or plate["last_tool"] or ""
+    if plate["status"] == Status.CLOSED.value:
+        return ""
+    if plate["last_event_type"] == STOP_PAUSED:
+        return "loop paused"
+    return plate["error"] or plate["last_tool"] or ""
 
 
 def group_of(plate: Plate) -> BoardGroup:

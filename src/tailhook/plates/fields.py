@@ -52,7 +52,7 @@ class PlateOut(PlateFields):
     group: its group on the board.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
-    detail: the error, or the last tool; "" for a closed session, "hidden" for a hidden one.
+    detail: the error, the last tool, or "loop paused"; "" for a closed session, "hidden" for a hidden one.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
     """

@@ -95,6 +95,9 @@ def mask_secrets(value: Any, name: str = "") -> Any:
     return value
 
 
+STOP_PAUSED = "stop_paused"  # the type of a stop at which the session's loop is paused
+
+
 class RunEnd(BaseModel):
     """The end of a wrapper's command, in the spool.
 
@@ -154,7 +157,7 @@ class Report(BaseModel):
     def event(self) -> Event | None:
         """Return the event for the state machine, or None if the machine does not know its type."""
         try:
-            kind = EventKind(self.event_type)
+            kind = EventKind(self.event_type) if self.event_type != STOP_PAUSED else EventKind.STOP
         except ValueError:
             return None
         if kind is EventKind.TOOL_START:
