@@ -48,6 +48,12 @@ def answer_to_prompt(project, **fields):
     return json.loads(stop.stdout) if stop.stdout else {}
 
 
+def test_a_sub_agents_prompt_does_not_take_the_briefing_of_its_session(project, group, start):
+    start()
+    assert answer_to_prompt(project, agent_id="a") == {}
+    assert GOAL in prompted(project)
+
+
 def test_the_first_prompt_gives_the_goal_and_how_to_end_the_loop_once(project, group, start):
     start()
     given = prompted(project)

@@ -54,6 +54,7 @@ EVENTS = [
     ("SessionStart", {"source": "startup"}, "session_start"),
     ("SessionStart", {"source": "compact"}, "session_start"),
     ("UserPromptSubmit", {"prompt": "Do it."}, "prompt_submit"),
+    ("UserPromptSubmit", {"prompt": "Look around.", "agent_id": "a"}, None),
     ("PreToolUse", {"tool_name": "Read"}, "tool_start"),
     ("PreToolUse", {"tool_name": "Read", "agent_id": "a"}, "tool_start"),
     ("PostToolUse", {"tool_name": "Read"}, "tool_call"),
@@ -216,7 +217,12 @@ def test_a_start_names_its_source_and_no_other_event_does(plates):
 
 @pytest.mark.parametrize(
     ("prompt", "is_hosts"),
-    [("<task-notification>\n<task-id>a</task-id>", True), (" <task-notification>", False), ("", False)],
+    [
+        ("<task-notification>\n<task-id>a</task-id>", True),
+        ("<system_notification>\nA task has ended.\n</system_notification>", True),
+        (" <task-notification>", False),
+        ("", False),
+    ],
 )
 def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
     event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt)

@@ -6,6 +6,7 @@ from datetime import datetime
 from random import Random
 
 import pytest
+from model import use
 from other_hosts import Codex, Copilot, Gemini
 from run_hosts import host_path
 from support import host_payloads
@@ -224,6 +225,22 @@ def test_the_board_gets_every_step_of_a_session(host):
     assert [step for step in host.events() if step in steps] == steps
     (called,) = [line for line in host.spooled() if line["event_type"] == "tool_call"]
     assert (called["tool_name"] != "", called["tool_params"]) == (True, {"command": "echo from the tool"})
+
+
+def test_a_sub_agent_of_copilot_is_not_a_session_of_its_own(copilot):
+    copilot.install("idle,plates")
+    copilot.tailhook("loop", "start", "Make the tests pass.")
+    task = use("task", description="look", prompt="Look around.", agent_type="general-purpose", name="looker")
+    sub_agents = [copilot.bash("echo from the sub-agent"), f"Seen.\n{DONE}"]
+    with copilot.model([task], *sub_agents, "Hm.", DONE) as model:
+        copilot.run(model)
+    assert len(model.requests) == 5
+    assert "[ITERATION 2/" in model.requests[4].said
+    assert "No loop" in copilot.tailhook("loop", "status")
+    assert len({event["session_id"] for event in copilot.spooled()}) == 1
+    (stopped,) = [event for event in copilot.spooled() if event["event_type"] == "subagent_stop"]
+    of_the_agent = [event["event_type"] for event in copilot.spooled() if event.get("agent_id") == stopped["agent_id"]]
+    assert of_the_agent == ["tool_start", "tool_call", "subagent_stop"]
 
 
 def test_the_doctor_finds_the_installed_hooks_well(host):

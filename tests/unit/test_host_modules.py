@@ -115,6 +115,20 @@ def test_copilots_fields_are_renamed():
     assert translate_payload(copilot, {"agent_name": "helper"})["agent_id"] == "helper"
 
 
+@pytest.mark.parametrize("session", ["agent", "session"], ids=["in the sub-agent's name", "in the session's name"])
+def test_an_event_of_a_copilot_sub_agent_belongs_to_its_session(session):
+    theirs = {"sessionId": session, "agentId": "agent", "agentType": "looker", "parentAgentId": "session"}
+    ours = translate_payload(copilot, {**theirs, "hook_event_name": "agentStop"})
+    assert (ours["session_id"], ours["agent_id"]) == ("session", "agent")
+    assert translate_payload(copilot, {**theirs, "agentName": "looker"})["agent_id"] == "agent"
+
+
+def test_a_copilot_session_keeps_its_id():
+    assert translate_payload(copilot, {"sessionId": "session"})["session_id"] == "session"
+    ours = translate_payload(copilot, {"sessionId": "agent", "agentId": "agent"})
+    assert (ours["session_id"], ours["agent_id"]) == ("agent", "agent")
+
+
 def test_a_field_that_has_claude_codes_name_already_is_kept():
     assert translate_payload(copilot, {"sessionId": "theirs", "session_id": "ours"})["session_id"] == "ours"
     assert translate_payload(copilot, {"agentName": "a", "agent_name": "b"})["agent_id"] == "a"

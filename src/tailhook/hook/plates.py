@@ -42,6 +42,8 @@ KINDS = {
     "stop": "stop",
     "": "stop",
 }
+# Kinds that a sub-agent's event must not have: it would change its session.
+OF_SESSIONS = ("session_start", "prompt_submit", "stop", "stop_failure", "interrupted", "session_end")
 # Types of the Notification event.
 NOTIFICATIONS = {
     "permission_prompt": "permission_asked",
@@ -51,7 +53,8 @@ NOTIFICATIONS = {
     "elicitation_response": "input_given",
     "elicitation_complete": "input_given",
 }
-HOSTS_PROMPT = "<task-notification>"  # the beginning of Claude Code's own prompt at the end of a background task
+# The beginnings of the prompts of Claude Code and of Copilot at the end of a background task.
+HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
@@ -97,7 +100,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "tool_params": tool_params(payload),
         "error": error_of(payload),
         "source": get_text(payload, "source")[:MAX_REPORTED_CHARS] if kind == "session_start" else "",
-        "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPT),
+        "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPTS),
         "background": count_waking_tasks(payload) if kind == "stop" else 0,
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
@@ -120,7 +123,7 @@ def event_type_of(event: "HookEvent") -> str:
     if event.name == "PostCompact":  # in a turn, or a person asked for the compaction while the agent was idle
         return "turn_ended" if get_text(event.payload, "trigger") == "manual" else ""
     kind = KINDS.get(event.name, "")
-    if kind in ("stop", "session_start", "session_end", "stop_failure") and event.payload.get("agent_id"):
+    if kind in OF_SESSIONS and event.payload.get("agent_id"):
         return ""  # a sub-agent's
     return kind
 

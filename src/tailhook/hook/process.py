@@ -101,7 +101,8 @@ def ask_machines(
     started: when the hook was started, by `perf_counter`.
     """
     is_compacted = event.name == "SessionStart" and get_text(event.payload, "source") == "compact"
-    if is_compacted or (event.name == "UserPromptSubmit" and event.gives_texts):
+    is_prompted = event.name == "UserPromptSubmit" and event.gives_texts and not event.payload.get("agent_id")
+    if is_compacted or is_prompted:
         if not machines:
             return 0, False
         preload("hook.briefings")

@@ -15,7 +15,9 @@ FIELDS = {
     "transcriptPath": "transcript_path",
     "toolName": "tool_name",
     "toolArgs": "tool_input",
-    "agentName": "agent_id",
+    "agentId": "agent_id",
+    "parentAgentId": "parent_agent_id",
+    "agentName": "agent_id",  # of versions without an id
     "agent_name": "agent_id",  # for hooks registered under names in PascalCase
 }
 READS_EXIT_2 = False
@@ -86,7 +88,13 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Change nothing: renaming is enough."""
+    """Give an event of a sub-agent its session.
+
+    Most of them have the sub-agent's own id as the session's, among them an agentStop (1.0.102).
+    """
+    parent = payload.get("parent_agent_id")
+    if isinstance(parent, str) and payload.get("session_id") == payload.get("agent_id"):
+        payload["session_id"] = parent
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
