@@ -64,6 +64,27 @@ def test_the_same_failing_call_ends_the_loop_over_several_turns(project, group, 
     assert ending(project, group) == "STUCK"
 
 
+@pytest.mark.parametrize("late", [1, 2])
+def test_a_call_whose_result_the_host_writes_after_the_stop_counts_at_the_next_one(project, start, late):
+    start("--stuck-after", "2")
+    records = [call(number, "make: *** no rule") for number in range(6)]
+    for use, result in records[: 6 - late]:
+        project.write(use, result)
+    project.write(*[use for use, _ in records[6 - late :]])
+    assert not project.stop("One.").allowed
+    assert not project.stop("Two.").allowed  # still without a result
+    project.write(*[result for _, result in records[6 - late :]], assistant("Three."))
+    assert project.stop("Three.").allowed
+
+
+def test_a_call_that_never_has_a_result_is_not_one_that_failed(project, start):
+    start("--stuck-after", "3")
+    for number in range(12):
+        use, result = call(number, "make: *** no rule")
+        project.write(use, *([] if number == 6 else [result]))
+        assert not project.stop(f"Turn {'abcdefghijkl'[number]}.").allowed
+
+
 @pytest.mark.parametrize("after", [-60, 1])
 def test_the_calls_of_the_first_turn_count_from_the_beginning_of_the_loop(project, group, after):
     project.as_agent(group, "start", "Work.").check_returncode()

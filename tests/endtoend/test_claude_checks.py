@@ -79,14 +79,35 @@ def test_a_check_that_still_runs_in_the_background_does_not_count(installed, cla
     assert reason(installed, "loop") == "COMPLETE"
 
 
-def test_gate_judges_the_stop_that_would_end_a_loop_and_no_other(claude):
+@pytest.fixture
+def gated(claude):
+    """Return Claude Code with a rule of the gate machine."""
     claude.tailhook("install", "--yes", "--with", "gate", "--block-cap", "0")
     config = claude.project / ".claude" / "tailhook.json"
     config.parent.mkdir(exist_ok=True)
     config.write_text(json.dumps({"gate": {"rules": [{"edited": ["*.txt"], "ran": "true"}]}}))
-    answers = [start("loop"), write(claude, "a.txt"), "Not yet.", DONE["loop"], bash("true"), DONE["loop"]]
+    return claude
+
+
+def test_gate_judges_the_stop_at_which_a_loop_reaches_its_limit(gated):
+    answers = [
+        bash("tailhook loop start --max 2 Write."),
+        write(gated, "a.txt"),
+        "One.",
+        "Two.",
+        bash("true"),
+        "Three.",
+    ]
     with Model(*answers) as model:
-        claude.run(model)
+        gated.run(model)
+    assert ["gate.rules" in one.said for one in model.requests] == [False] * 4 + [True, False]
+    assert reason(gated, "loop") == "MAX_ITERATIONS"
+
+
+def test_gate_judges_the_stop_that_would_end_a_loop_and_no_other(gated):
+    answers = [start("loop"), write(gated, "a.txt"), "Not yet.", DONE["loop"], bash("true"), DONE["loop"]]
+    with Model(*answers) as model:
+        gated.run(model)
     assert ["gate.rules" in one.said for one in model.requests] == [False] * 4 + [True, False]
     assert "ITERATION 3/20" in model.requests[4].said
-    assert reason(claude, "loop") == "COMPLETE"
+    assert reason(gated, "loop") == "COMPLETE"

@@ -139,6 +139,18 @@ def test_an_agent_that_stands_still_is_let_go_and_the_person_reads_why(installed
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "STUCK"
 
 
+def test_the_same_failing_call_in_the_first_turn_of_a_loop_ends_it(installed):
+    begin, failing = bash("tailhook loop start --stuck-after 2 Work."), bash("cat /nonexistent")
+    with Model(*[failing] * 6, begin, *[failing] * 5, "A.", DONE) as model:
+        installed.run(model)
+    assert "[ITERATION 2/10]" in model.requests[-1].said  # five calls in the loop; those before it do not count
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
+    with Model(begin, *[failing] * 6, "B.", "C.", DONE) as model:
+        installed.run(model)
+    assert len(model.requests) <= 9  # if the transcript has no result of the last call yet, it counts at the next stop
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "STUCK"
+
+
 def test_a_paused_loop_lets_the_agent_stop_until_it_is_resumed(installed):
     with Model(START, "First.", bash("tailhook loop pause"), "Paused.") as model:
         session = installed.run(model)

@@ -41,6 +41,16 @@ def test_a_stop_that_a_loop_blocks_is_not_a_stop(reporting):
     assert stops == ["stop_blocked", "stop"]
 
 
+def test_a_stop_with_a_paused_loop_is_idle_and_the_board_shows_why(reporting):
+    with daemon_in(reporting.home) as daemon:
+        daemon.start()
+        with Model(bash("tailhook loop start Work."), bash("tailhook loop pause"), "Paused.") as model:
+            session = reporting.run(model)
+        wait_until(lambda: daemon.plates()[session.id]["status"] == "closed")
+        events = daemon.ask("GET", f"/plates/{session.id}?events=20").json()["events"]
+    assert [(event["status"], event["words"]) for event in events][-2] == ("idle", "stop, loop paused")
+
+
 def test_the_board_follows_a_session_and_closes_it(reporting):
     seen = []
     with daemon_in(reporting.home) as daemon:

@@ -27,16 +27,18 @@ class TranscriptTurn:
     Opens the transcript once. Reads what is new in it once, and only as far as a question needs it.
 
     fd: of the transcript, -1 if it cannot be read.
+    size: of the transcript, in bytes.
+    end: where the next turn begins: the size, or the first of the newest calls without a result.
     """
 
     def __init__(self, event: HookEvent) -> None:
         self.event = event
-        self.fd, self.size = -1, 0
+        self.fd, self.size, self.end = -1, 0, 0
         self.walk: tuple[str, list[Use], Iterator[Use]] | None = None
         self.since = -NO_TIME_S
         try:
             self.fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
-            self.size = posix.fstat(self.fd).st_size
+            self.size = self.end = posix.fstat(self.fd).st_size
         except (OSError, ValueError):
             pass
 
@@ -80,8 +82,8 @@ class TranscriptTurn:
         return Work(names, self) if names else None
 
     def place(self) -> str:
-        """Return where the next turn begins: the transcript's size in bytes, 0 if it cannot be read, and the time."""
-        return f"{self.size}@{self.event.now:.3f}"
+        """Return where the next turn begins, in bytes, 0 if the transcript cannot be read, and the time."""
+        return f"{self.end}@{self.event.now:.3f}"
 
     def place_at(self, time: object) -> str:
         """Return the place of a time in ISO 8601, "" if it is unknown. From now on, older uses of tools are left out.
@@ -129,9 +131,18 @@ class TranscriptTurn:
         return written is None or written > at
 
     def calls(self, place: str) -> "Iterator[Call]":
-        """Yield the calls of tools since a place, newest first; None for one without an error."""
+        """Yield the calls of tools since a place, newest first; None for one without an error.
+
+        A host may write the results of the newest calls after the hook of the stop. Such calls are left out, and the
+        next turn begins before them.
+        """
+        is_newest = True
         try:
             for name, use_id, given, failed, offset in self.uses(place):
+                if is_newest and failed is None:
+                    self.end = offset
+                    continue
+                is_newest = False
                 error = read_result(self.fd, use_id, offset) if failed and use_id else None
                 yield None if error is None else (name, given.decode("utf-8", "replace"), error)
         except (OSError, ValueError):

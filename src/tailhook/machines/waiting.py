@@ -25,17 +25,19 @@ class Work:
 
     names: what a message calls each piece, by its id.
     turn: what the agent did since the stop before.
+    place: where the next turn begins.
     """
 
-    __slots__ = ("names", "turn")
+    __slots__ = ("names", "place", "turn")
 
     def __init__(self, names: "dict[str, str]", turn: "Turn") -> None:
         self.names = names
         self.turn = turn
+        self.place = turn.place()
 
     def mark(self) -> str:
         """Return what a loop saves at a stop with this work: the place, and a hash of the ids."""
-        return f"{self.turn.place()}:{hash_ids(self.names)}"
+        return f"{self.place}:{hash_ids(self.names)}"
 
     def is_waited_for(self, mark: object) -> bool:
         """Return whether the stop before had the same work, and the agent has used no tool since.
