@@ -48,11 +48,11 @@ def test_a_worker_keeps_nothing_of_a_request(home, pool):
     pool.stop_until_warm(cwd=project, SECRET="hunter2")
     wait_until(lambda: pool.status()["workers"] >= 1)
     for pid in pool.workers():
-        wait_until(lambda pid=pid: Path(f"/proc/{pid}/cwd").readlink() == Path("/"))
+        wait_until(lambda pid=pid: "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text())
+        assert Path(f"/proc/{pid}/cwd").readlink() == Path("/")
         assert {os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)} == {"/dev/null"}
         names = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
         assert not [name for name in names if str(home) in name]
-        assert "Umask:\t0077" in Path(f"/proc/{pid}/status").read_text()
 
 
 @LINUX
