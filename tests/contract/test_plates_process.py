@@ -216,16 +216,22 @@ def test_a_start_names_its_source_and_no_other_event_does(plates):
 
 
 @pytest.mark.parametrize(
-    ("prompt", "is_hosts"),
+    ("prompt", "fields", "is_hosts"),
     [
-        ("<task-notification>\n<task-id>a</task-id>", True),
-        ("<system_notification>\nA task has ended.\n</system_notification>", True),
-        (" <task-notification>", False),
-        ("", False),
+        ("<task-notification>\n<task-id>a</task-id>", {}, True),
+        ("<task-notification>\n<task-id>a</task-id>", {"source": 3}, True),
+        ("<system_notification>\nA task has ended.\n</system_notification>", {}, True),
+        (" <task-notification>", {}, False),
+        ("", {}, False),
+        ("<task-notification>", {"source": "user"}, False),  # a person has pasted it
+        ("Go on.", {"source": "sdk"}, False),
+        ("Go on.", {"source": "loop_wakeup"}, True),
+        ("Go on.", {"source": "system"}, True),
+        ("Go on.", {"source": "a new one"}, True),
     ],
 )
-def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, is_hosts):
-    event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt)
+def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, fields, is_hosts):
+    event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt, **fields)
     assert event.get("by_host", False) is is_hosts
     assert "task" not in json.dumps(event)
 

@@ -53,7 +53,8 @@ NOTIFICATIONS = {
     "elicitation_response": "input_given",
     "elicitation_complete": "input_given",
 }
-# The beginnings of the prompts of Claude Code and of Copilot at the end of a background task.
+PERSONS_SOURCES = "user", "sdk"  # of a prompt; with any other source, Claude Code wrote it (2.1.332)
+# Without a source: the beginnings of the prompts of Claude Code and of Copilot at the end of a background task.
 HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
@@ -100,7 +101,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "tool_params": tool_params(payload),
         "error": error_of(payload),
         "source": get_text(payload, "source")[:MAX_REPORTED_CHARS] if kind == "session_start" else "",
-        "by_host": kind == "prompt_submit" and get_text(payload, "prompt").startswith(HOSTS_PROMPTS),
+        "by_host": kind == "prompt_submit" and is_hosts_prompt(payload),
         "background": count_waking_tasks(payload) if kind == "stop" else 0,
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
@@ -126,6 +127,12 @@ def event_type_of(event: "HookEvent") -> str:
     if kind in OF_SESSIONS and event.payload.get("agent_id"):
         return ""  # a sub-agent's
     return kind
+
+
+def is_hosts_prompt(payload: "Payload") -> bool:
+    """Return whether the host wrote the prompt, and not a person or a program."""
+    source = get_text(payload, "source")
+    return source not in PERSONS_SOURCES if source else get_text(payload, "prompt").startswith(HOSTS_PROMPTS)
 
 
 def tool_name(payload: "Payload") -> str:
