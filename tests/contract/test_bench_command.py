@@ -29,9 +29,11 @@ def test_each_case_is_measured_warm_and_cold(figures):
     assert {form for _, form in rows} == {"warm", "cold"}
     assert {case for case, _ in rows} == {case.name for case in CASES if case.name.startswith("idle, ")}
     for row in rows.values():
-        assert (row["rounds"], row["verdict"], row["transcript"]) == (3, None, "10 KB")
+        assert (row["verdict"], row["transcript"]) == (None, "10 KB")
+        assert row["rounds"] in (3, 6)  # a case is measured again if a worker was too late for most of its runs
         assert 0 < row["median_ms"]["low"] <= row["median_ms"]["value"] <= row["p99_ms"]["value"]
-        assert row["answered_by_worker"] in ((2, 3) if row["form"] == "warm" else (None,))
+        answered = row["answered_by_worker"]
+        assert row["rounds"] / 2 <= answered <= row["rounds"] if row["form"] == "warm" else answered is None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -297,7 +297,7 @@ def test_the_doctor_runs_the_hooks_as_the_host_does(project, name):
     install(project, name)
     found, code = findings(project, "hook")
     assert code == 0, found
-    assert {finding["status"] for finding in found} <= {"ok", "warning"}  # a busy machine is slow
+    assert {finding["status"] for finding in found} == {"ok"}
     assert all(str(project.home / USER_FILES[name]) in finding["what"] for finding in found)
     assert findings(project, "installed") == ([], 0)
 

@@ -103,7 +103,7 @@ def test_what_plates_adds_is_shown_as_a_table_of_events_and_one_entry(project):
 def test_the_doctor_tries_every_hook(installed):
     tried = findings(installed, "hook")
     assert {finding["what"].split(": ")[1] for finding in tried} == EVERY_EVENT
-    assert all(finding["status"] in ("ok", "warning") for finding in tried), tried  # a busy machine is slow
+    assert all(finding["status"] == "ok" for finding in tried), tried
 
 
 def test_the_doctor_names_the_events_that_an_older_version_did_not_register(installed):

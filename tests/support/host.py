@@ -29,8 +29,15 @@ COVERAGE = {name: value for name, value in os.environ.items() if name.startswith
 READ_BY_PYTHON = re.compile("PYTHON|LANG|LC_|LD_|[A-Z]*SAN_OPTIONS").match  # names of variables
 HANGS_S = 600  # a process that runs for so long hangs: no test waits for so long, even on a busy machine
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **SANITIZER, **COVERAGE}
-# Enough to see that the doctor measures. All of its rounds start 40 processes; only its own tests run them.
-ONE_ROUND = {"tailhook.doctor.checks.ROUNDS": 1}
+# One round is enough to see that the doctor measures: all of its rounds start 40 processes, and only its own tests run
+# them. Nothing is slow: a busy machine would be.
+DOCTOR = {
+    "tailhook.doctor.checks.ROUNDS": 1,
+    "tailhook.doctor.checks.SLOW_RATIO": 1e9,
+    "tailhook.doctor.checks.SLOW_START": 1e9,
+    "tailhook.doctor.checks.SLOW_SAVE": 1e9,
+    "tailhook.doctor.pool.SLOW_HOOK_MS": 1e9,
+}
 
 
 def measured(argv: list[str]) -> list[str]:
@@ -76,7 +83,7 @@ def tailhook(
     env = {**ENVIRONMENT, **env}
     if not needs_interpreter(words, env):
         if words[:1] == ("doctor",):
-            constants = {**ONE_ROUND, **constants}
+            constants = {**DOCTOR, **constants}
         imports_all = words[:1] in (("run",), ("doctor",)) or words[:2] == ("plates", "serve") or "--resume" in words
         return command_server(imports_all).run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
