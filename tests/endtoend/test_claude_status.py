@@ -141,7 +141,7 @@ def test_an_mcp_servers_question_is_waited_for(board):
 
 
 @pytest.mark.parametrize("message", [bash("touch x"), [QUESTION], [use("ExitPlanMode", plan="1. Do it.")]])
-def test_a_denial_ends_the_wait_within_twelve_seconds(board, message):
+def test_a_denial_ends_the_wait_soon(board, message):
     mode = "plan" if message[0]["name"] == "ExitPlanMode" else "default"
     with Model(message, "Done.") as model, board(model, mode=mode) as host:
         host.prompt("Do the work.")
@@ -163,7 +163,7 @@ def test_a_denial_in_words_ends_the_wait_and_the_agent_goes_on(board):
         assert "Use another file." in model.requests[1].prompted
 
 
-def test_a_denial_in_a_background_agent_ends_its_wait_within_twelve_seconds(board):
+def test_a_denial_in_a_background_agent_ends_its_wait_soon(board):
     answers = conversations([[agent("one")], "Working on it."], one=[2, bash("touch x"), 30, "Ready."])
     with Model(*answers) as model, board(model) as host:
         host.prompt("Do the work.")
@@ -175,7 +175,7 @@ def test_a_denial_in_a_background_agent_ends_its_wait_within_twelve_seconds(boar
         host.comes_to("awaiting_approval", "running", "idle")
 
 
-def test_an_interruption_of_a_running_tool_is_seen_within_twelve_seconds(board):
+def test_an_interruption_of_a_running_tool_is_seen_soon(board):
     with Model(bash("sleep 20; touch x"), "Done.") as model, board(model, "--allowedTools", "Bash") as host:
         host.prompt("Do the work.")
         host.happens("tool_start")

@@ -29,6 +29,7 @@ class World:
             lambda path, _: self.looks.get(path),
             self.processes.get,
         )
+        self.database.changed = self.health.note
 
     def event(self, session, kind, owner=OWNER, **fields):
         """Record an event of this moment.

@@ -40,6 +40,12 @@ JUDGED = [
     # Records of other tools or sub-agents are not an answer, however late.
     ("awaiting_input", Look(110, at=99.9, newest=99.9, is_others=True), None),
     ("awaiting_input", Look(110, at=99.9, newest=104, is_others=True), "health_check_recovery"),
+    # Within a second of its record, a hook may still report what ended the wait. Nothing reports an interruption.
+    ("awaiting_input", Look(119.5), None),
+    ("awaiting_approval", Look(119.5, at=119, newest=119), None),
+    ("awaiting_approval", Look(119.5, at=118.9, newest=118.9), "health_check_recovery"),  # another tool still writes
+    ("awaiting_approval", Look(119.5, at=119.4, interrupted=True), "interrupted"),
+    ("error", Look(120.5, at=120.4), "health_check_recovery"),  # the transcript's clock is ahead
 ]
 
 

@@ -8,8 +8,9 @@ what a session waits for may end its wait.
 from enum import Enum
 from typing import NamedTuple
 
-HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts
+HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts, at most
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
+SETTLING_TIME = 1  # seconds after a record, in which the hook of the same step may still report it
 MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
 MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool without a wait is forgotten
 
@@ -409,7 +410,8 @@ def examine(
     If a session waits for a tool, and the tool's call is in the transcript, the wait lasts until the transcript shows
     the tool's end. Any other wait for a person, or error, ends when the transcript went on: it was written more than
     two seconds after the event, or it has a newer record. If the clock was set back, the event lies in the future and
-    times cannot be compared. Then the transcript went on if it differs from the first look since the event.
+    times cannot be compared. Then the transcript went on if it differs from the first look since the event. Only an
+    interruption counts at once: any other end of a wait may still be reported by a hook.
 
     last_event, now: Unix seconds.
     waits: the known ids of the tools that the session waits for.
@@ -423,7 +425,11 @@ def examine(
     if waits & look.pending:
         return None
     if status in ATTENTION and (went_on or (waits and waits <= look.ended)):
-        return Event(EventKind.INTERRUPTED if newer and look.interrupted else EventKind.HEALTH_CHECK_RECOVERY)
+        if newer and look.interrupted:
+            return Event(EventKind.INTERRUPTED)
+        written = look.changed if look.newest is None else look.newest
+        is_settled = not written <= now <= written + SETTLING_TIME
+        return Event(EventKind.HEALTH_CHECK_RECOVERY) if is_settled else None
     if status is Status.RUNNING and newer and look.interrupted:
         return Event(EventKind.INTERRUPTED)
     if status is Status.RUNNING and newer and look.turn_over and now > look.changed + STALENESS_THRESHOLD:

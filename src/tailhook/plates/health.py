@@ -24,6 +24,7 @@ from tailhook.hosts.reading import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
+    STALENESS_THRESHOLD,
     Event,
     EventKind,
     Look,
@@ -48,6 +49,9 @@ log = logging.getLogger("tailhook.plates")
 
 MIN_SLEEP_S = 30  # between two checks: then the machine has slept
 WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
+RESTLESS_S = STALENESS_THRESHOLD + 2  # after a change: until then a check may find what has settled meanwhile
+MAX_SHARE = 0.05  # of the time, that the checks between those at the interval may take
+MAX_WATCHED = 200  # transcripts, and processes, that are looked at each second
 INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
 MAX_NEWEST_RECORDS = 50  # from the transcript's end, to search for the session's newest record
@@ -85,7 +89,9 @@ ANY_TIME = Since()
 
 
 class Health:
-    """Checks every open plate that this daemon looks after. `check` is called every 10 s.
+    """Checks every open plate that this daemon looks after: every 10 s, and soon after a change.
+
+    A change is an event, a write to a transcript, or the end of a process.
 
     owner: the spool's id of this daemon.
     is_drained: returns whether every event in the spool is stored.
@@ -116,13 +122,34 @@ class Health:
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
+        self.has_news = False  # whether an event changed a plate since the last question of `is_due`
+        self.restless = 0.0  # the uptime until which a change may lead to another one
+        self.duration = 0.0  # seconds that the last check took
+        self.processes: dict[int, float | None] = {}  # the starts of the watched processes at the last check
         self.faults: dict[str, str] = {}  # the last logged failure of each session
+
+    def note(self, plate: Plate) -> None:  # noqa: ARG002 - which one it was is read from the database
+        """Take note that an event changed a plate."""
+        self.has_news = True
+
+    def is_due(self) -> bool:
+        """Return whether a check may find something. Reads no database and no transcript: it is called each second."""
+        now = self.uptime()
+        if self.has_news or self.looks.have_changed() or self.have_processes_changed():
+            self.has_news = False
+            self.restless = now + RESTLESS_S
+        waited = now - self.last
+        return waited >= HEALTH_CHECK_INTERVAL or (now < self.restless and waited * MAX_SHARE >= self.duration)
+
+    def have_processes_changed(self) -> bool:
+        """Return whether a watched process has ended since the last check."""
+        return any(self.started(pid) != started for pid, started in self.processes.items())
 
     def check(self) -> int:
         """Check every plate once. Returns how many of them changed."""
         now = self.uptime()
         if now - self.last > MIN_SLEEP_S:
-            self.resting = now + WAKE_DELAY_S - HEALTH_CHECK_INTERVAL / 2  # skips the next check, not the one after it
+            self.resting = now + WAKE_DELAY_S
         self.last = now
         if now < self.resting:
             return 0
@@ -140,6 +167,9 @@ class Health:
             except Exception as error:  # also MemoryError and RecursionError: check the other sessions
                 self.log_once(plate, error)
         self.looks.forget_others()
+        pids = [plate["pid"] for plate in kept[-MAX_WATCHED:] if plate["pid"] is not None]
+        self.processes = {pid: self.started(pid) for pid in pids}
+        self.duration = self.uptime() - now
         return changed
 
     def check_plate(self, plate: Plate | None) -> bool:
@@ -232,28 +262,37 @@ class LookCache:
     """Examines transcripts. Each is read again only if its size, its time or its inode has changed."""
 
     def __init__(self) -> None:
-        self.seen: dict[tuple[str, Since], tuple[Stamp, Look | None]] = {}
+        self.seen: dict[tuple[str, Since], tuple[Stamp | None, Look | None]] = {}
         self.asked: set[tuple[str, Since]] = set()
 
     def __call__(self, path: str, since: Since = ANY_TIME) -> Look | None:
         """Return what a transcript shows, or None if it cannot be read."""
         key = path, since
         self.asked.add(key)
-        try:
-            stamp = stamp_of(Path(path).stat())
-        except (OSError, ValueError):
-            return None
+        stamp = stamp_of_path(path)
         stamp_then, look = self.seen.get(key, (None, None))
-        if stamp != stamp_then:
+        if stamp != stamp_then or key not in self.seen:
             self.seen[key] = stamp, None  # if examining it fails, it is not read again before it changes
-            look = look_at(path, since)
+            look = look_at(path, since) if stamp else None
             self.seen[key] = stamp, look
         return look
+
+    def have_changed(self) -> bool:
+        """Return whether one of the transcripts has changed since it was examined; of many, only some are compared."""
+        return any(stamp_of_path(path) != stamp for (path, _), (stamp, _) in islice(self.seen.items(), MAX_WATCHED))
 
     def forget_others(self) -> None:
         """Forget the transcripts that were not asked for since the last call."""
         self.seen = {key: seen for key, seen in self.seen.items() if key in self.asked}
         self.asked = set()
+
+
+def stamp_of_path(path: str) -> Stamp | None:
+    """Return the size, time and inode of a file, or None if it is missing."""
+    try:
+        return stamp_of(Path(path).stat())
+    except (OSError, ValueError):
+        return None
 
 
 def look_at(path: str, since: Since = ANY_TIME) -> Look | None:

@@ -17,7 +17,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.machines.plates import HEALTH_CHECK_INTERVAL
 from tailhook.plates import paths
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.connections import raise_file_limit
@@ -30,6 +29,7 @@ from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt
 from tailhook.plates.options import DaemonOptions, load_options, make_absolute
 from tailhook.plates.pg_notify import listen
 from tailhook.plates.sockets import Port, Server, bind_unix_socket, drain_wake_ups, file_identity, open_port, server_of
+from tailhook.plates.tables import Plate
 from tailhook.stores.daemon import HTTP_SOCKET, SOCKETS, SOCKETS_LOCK_FILE
 from tailhook.stores.spool import WAKE_UP_SOCKET, runtime_folder
 
@@ -164,6 +164,7 @@ class Daemon:
         self.database = open_or_replace_database(options, self.hub)
         self.inbox = Inbox(paths.state_path(), self.database, self.hub.catching_up)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
+        self.database.changed = self.publish
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until a signal comes, or until `watch` returns.
@@ -174,16 +175,16 @@ class Daemon:
         loop.set_exception_handler(log_fault)
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.leaving.set)
-        woken = asyncio.Event()
+        woken, due = asyncio.Event(), asyncio.Event()
         with self.remove_sockets_at_end(), self.bind(socket.SOCK_DGRAM, WAKE_UP_SOCKET) as wake_ups:
             loop.add_reader(wake_ups, drain_wake_ups, wake_ups, woken)
             servers = self.servers()
             serving = [server.serve([listener]) for server, listener in servers]
             works: list[Coroutine[Any, Any, object]] = [
                 self.leaving.wait(),
-                self.watch(woken, [server for server, _ in servers]),
+                self.watch(woken, due, [server for server, _ in servers]),
                 self.ingest_when_woken(woken),
-                self.check_health(),
+                self.check_health(due),
                 self.prune(),
             ]
             if self.database.engine.dialect.name == "postgresql":
@@ -263,17 +264,24 @@ class Daemon:
 
     # ---- work ----
 
-    async def watch(self, woken: asyncio.Event, servers: list[Server]) -> None:
-        """Check at an interval what no event reports. A daemon at rest has only this timer and the health check's.
+    def publish(self, plate: Plate) -> None:
+        """Send a changed plate to the boards. The health check looks at it soon."""
+        self.hub.changed(plate)
+        self.health.note(plate)
 
-        Sets `woken` if the spool changed without a wake-up, and keeps the time in the servers' answers. Waits until
-        the sockets are gone from their paths or the database is corrupt.
+    async def watch(self, woken: asyncio.Event, due: asyncio.Event, servers: list[Server]) -> None:
+        """Check each second what no event reports. A daemon at rest has only this timer.
+
+        Sets `woken` if the spool changed without a wake-up, and `due` if a health check may find something. Keeps the
+        time in the servers' answers. Waits until the sockets are gone from their paths or the database is corrupt.
         """
         while self.is_reachable():
             if self.corruption:
                 return
             if self.inbox.has_changed():
                 woken.set()
+            if not due.is_set() and self.health.is_due():
+                due.set()
             for server in servers:
                 await server.on_tick(0)
             await asyncio.sleep(POLL_INTERVAL_S)
@@ -293,14 +301,12 @@ class Daemon:
         await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
         return found
 
-    async def check_health(self) -> None:
-        """Run the health check at an even interval."""
-        loop = asyncio.get_running_loop()
-        at = loop.time()
+    async def check_health(self, due: asyncio.Event) -> None:
+        """Run the health check whenever it is due. `watch` asks for the next one after its end."""
         while True:
-            at = max(at + HEALTH_CHECK_INTERVAL, loop.time())
-            await asyncio.sleep(at - loop.time())
+            await due.wait()
             await self.retry("the health check", self.health.check)
+            due.clear()
 
     async def prune(self) -> None:
         """Remove old plates and events, at an interval."""
