@@ -145,6 +145,28 @@ def test_the_shells_of_codex_name_the_session_of_the_payloads(codex, words):
     assert f"{codex.sent()[-1]['session_id']}." in model.requests[1].said
 
 
+def test_an_agent_that_stands_still_is_let_go(host):
+    host.install()
+    start = host.bash("tailhook loop start --max 20 'Make the tests pass.'")
+    with host.model(start, "Holding.", host.bash("echo work"), *["Holding."] * 9) as model:
+        host.run(model)
+    assert len(model.requests) == 8  # the stop with work does not count, and four without work do
+    assert "STUCK" in host.tailhook("loop", "status")
+
+
+def test_a_paused_loop_lets_the_agent_stop_until_it_is_resumed(host):
+    host.install()
+    start, pause = host.bash("tailhook loop start --max 20 'Work.'"), host.bash("tailhook loop pause")
+    with host.model(start, "First.", pause, "Paused.") as model:
+        host.run(model)
+    assert len(model.requests) == 4
+    host.tailhook("loop", "resume")
+    host.tailhook("loop", "adopt")  # the next run is another session
+    with host.model("Second.", DONE) as model:
+        host.run(model)
+    assert "[ITERATION 3/20]" in model.requests[1].said
+
+
 def test_an_agent_that_adopts_a_loop_learns_them_at_its_first_block(host):
     host.install()
     host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
