@@ -187,7 +187,26 @@ class Database:
                 self.removed(session_id)
             for plate in changed.values():
                 self.changed(plate)
+        for line, found in zip(lines, stored, strict=False):
+            if line.report and found.is_new:
+                self.close_earlier_sessions(line.report)
         return Batch(len(stored), counts.total())
+
+    def close_earlier_sessions(self, report: Report) -> None:
+        """Close the other sessions of a process in which a session has started.
+
+        A process of Claude Code has one session (2.1.329). Its hook for the end of the one before, at /clear, may be
+        killed. A guessed process may be a host's with several sessions.
+        """
+        if not report.leads_to_a_prompt() or report.pid is None or report.pid_is_guess:
+            return
+        process = plates.c.pid, plates.c.pid_started, plates.c.host
+        same = sa.tuple_(*process) == (report.pid, report.pid_started, report.host)
+        others = sa.and_(plates.c.session_id != report.session_id, plates.c.status != Status.CLOSED.value)
+        with self.engine.connect() as tx:
+            rows = [plate_of(row) for row in tx.execute(SELECT_PLATES.where(same, others)).mappings()]
+        for row in rows:
+            self.close_plate(row, Moment(report.ts, report.mono))
 
     def apply(self, plate: Plate, event: Event, at: Moment | None = None, tool: OpenTool | None = None) -> bool:
         """Apply an event that the daemon made to a plate. Returns False if the plate changed after it was read.
