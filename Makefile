@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test stress host fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
+.PHONY: help demo test stress host contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -89,6 +89,9 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare); TESTS=... a part of it
 	$(if $(TESTS),,$(BIN)/python tests/endtoend/run_hosts.py -n $(WORKERS) --dist worksteal -k "not test_claude_times")
 	$(BIN)/python tests/endtoend/run_hosts.py $(or $(TESTS),-k "test_claude_times and not events_of_a_turn and not many_agents")
+
+contracts: $(VENV)/contracts ## what the newest releases of the agent hosts send to hooks and take from them (needs npm); HOSTS="codex@0.169.0", CHECK=1
+	$(BIN)/python -m contracts $(if $(CHECK),--check) $(HOSTS)
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
@@ -187,7 +190,7 @@ $(VENV)/built: $(VENV)/made $(CORE)
 
 # The package is there, so pip adds what the extra needs without building the core again. Each test worker would compile
 # the tests again, at the same time as the others, so they are compiled here.
-$(VENV)/board $(VENV)/test $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/built pyproject.toml
+$(VENV)/board $(VENV)/test $(VENV)/contracts $(VENV)/mutants $(VENV)/dev $(VENV)/bench: $(VENV)/%: $(VENV)/built pyproject.toml
 	$(BIN)/python -m pip install --quiet 'tailhook[$*]'
 	@[ $* != test ] || .ci/postgresql
 	@[ $* != test ] || $(BIN)/python -m pytest --collect-only -q >/dev/null || true

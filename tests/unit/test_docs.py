@@ -55,7 +55,7 @@ PAGES = [
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "benches" / "results" / "README.md"]
 HOST_PROPERTY = "src/tailhook/transcripts/transcript.py"  # its docstring lists the hosts
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
-OWN_FOLDERS = ("src", "tests", "benches", "docs", "ext", "plugin", "examples", ".ci")
+OWN_FOLDERS = ("src", "tests", "benches", "contracts", "docs", "ext", "plugin", "examples", ".ci")
 # `tailhook run` sets the first for its command, the native client the second for the cold hook; no person does.
 INTERNAL_VARIABLES = {"TAILHOOK_RUN_ID", "TAILHOOK_CLIENT"}
 

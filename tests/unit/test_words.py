@@ -17,11 +17,12 @@ from tailhook.hook.protocols import BriefingHook, DecidingMachine, LoopBriefing,
 from tailhook.hosts.protocols import Host, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("src", "ext", "tests", "benches", "docs", "examples", "plugin", ".ci", ".github")
+FOLDERS = ("src", "ext", "tests", "benches", "contracts", "docs", "examples", "plugin", ".ci", ".github")
 ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".md", ".js", ".css", ".html", ".yml", "")
 SINGLE_FILES = (
     "Makefile",
     "pyproject.toml",
+    "contracts/uses.toml",
     "setup.py",
     "docs/images/stop.svg",
     "plugin/.claude-plugin/plugin.json",
