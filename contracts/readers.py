@@ -10,7 +10,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,7 +204,7 @@ def read_qwen(folder: Path) -> Reading:
     answers = tree_with(b"var HookEventName = ")
     names = re.findall(r'HookEventName\w*\["\w+"\] = "(\w+)"', text_of(declared(answers, "HookEventName")))
     payloads = tree_with(b"createBaseInput(eventName)")
-    base = method_object(payloads, "createBaseInput")
+    base = Shape(members=returned(method_called("createBaseInput", payloads)))
     given: dict[str, Shape] = {}
     for literal in walk(payloads, "object"):
         if match := re.match(r'\{\s*\.\.\.this\.createBaseInput\(\s*"(\w+)"', text_of(literal)):
@@ -214,7 +214,7 @@ def read_qwen(folder: Path) -> Reading:
                     word = text_of(part.named_children[0])
                     added = returned(function_called(f"build{word[0].upper()}{word[1:]}", payloads))
                     shape = both(shape, Shape(members={name: (one, True) for name, (one, _) in added.items()}))
-            given[match[1]] = shape
+            given[match[1]] = both(shape, Shape(members=dict(snapshots(literal, payloads))))
     classes = {text_of(node.child_by_field_name("name")): node for node in walk(answers, "variable_declarator")}
     general = answer_class(classes["DefaultHookOutput"])
     events: dict[str, Event] = {}
@@ -226,6 +226,17 @@ def read_qwen(folder: Path) -> Reading:
     kinds = members.pop("type")["enum"]
     shared = Shape(members={name: (read_schema(schema, {}), True) for name, schema in members.items()})
     return Reading(version_of(folder), events, dict.fromkeys(kinds, shared))
+
+
+def snapshots(literal: Node, tree: Node) -> Iterator[tuple[str, tuple[Shape, bool]]]:
+    """Yield the members of an object that a method fills with a list of objects: `NAME: this.METHOD()`."""
+    for pair in (part for part in literal.named_children if part.type == "pair"):
+        if match := re.fullmatch(r"this\.(\w+)\(\)", text_of(pair.named_children[-1])):
+            for arrow in walk(method_called(match[1], tree), "arrow_function"):
+                body = arrow.named_children[-1]
+                if body.type == "parenthesized_expression" and body.named_children[0].type == "object":
+                    items = read_object(body.named_children[0])
+                    yield text_of(pair.named_children[0]), (Shape(items=items), False)
 
 
 def declared(tree: Node, name: str) -> Node:
@@ -241,11 +252,11 @@ def literal_at(tree: Node, name: str) -> dict[str, Any]:
     return value
 
 
-def method_object(tree: Node, name: str) -> Shape:
-    """Return the shape of the object that a method returns."""
+def method_called(name: str, tree: Node) -> Node:
+    """Return a method's definition."""
     for node in walk(tree, "method_definition"):
         if text_of(node.child_by_field_name("name")) == name:
-            return Shape(members=returned(node))
+            return node
     raise ValueError(f"there is no method {name}")
 
 

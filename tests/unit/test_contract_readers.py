@@ -98,7 +98,9 @@ var StopHookOutput = class extends DefaultHookOutput { stopReason; };
 function buildUsage(size) { if (!size) { return void 0; } return { used: size }; }
 class Handler {
   createBaseInput(eventName) { const id = 1; return { session_id: this.id, kind: "x", ...id ? { agent_id: id } : {} }; }
+  getTasks() { try { return this.all().map((one) => ({ id: one.id, on: true })); } catch { return []; } }
   async fireStopEvent(usage) { const input = { ...this.createBaseInput("Stop" /* Stop */), said, ...usage,
+    tasks: this.getTasks(),
     ...id && { call: { id: 1 } } }; }
 }
 var HOOK_DEFINITION_ITEMS = { type: "object", properties: { hooks: { type: "array", items: {
@@ -249,6 +251,9 @@ def test_code_of_qwen_becomes_rows(program):
         "used": "any?",
         "call": "object?",
         "call.id": "number",
+        "tasks": "object[]",
+        "tasks[].id": "any",
+        "tasks[].on": "boolean",
     }
     assert found["events"]["Stop"]["answers"] == {"stopReason": "any?"}
     assert found["events"]["*"]["answers"] == {

@@ -24,6 +24,9 @@ READ = USES["read"]
 READERS = {"claude-code": claude_code, "codex": codex, "copilot": copilot, "gemini": gemini, "qwen": claude_code}
 WITH_MODULE = sorted(READERS.keys() - {"qwen"})  # Qwen Code has Claude Code's names
 EVENTS_OF_PLATES = {"Notification", "PostCompact", *(name for name in KINDS if name[:1].isupper())}
+HOOK = [*(ROOT / "src/tailhook/hook").glob("*.py"), ROOT / "src/tailhook/machines/waiting.py"]
+# The variables of these modules that hold a payload or a part of it, and where the part is.
+VARIABLES = {"payload": "", "theirs": "", "task": "background_tasks[].", "wake_up": "session_crons[]."}
 BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
 
 
@@ -154,25 +157,41 @@ def test_each_field_of_a_used_event_is_read_or_listed_with_a_reason(name):
 
 
 def test_the_hook_reads_the_fields_that_the_table_names():
-    assert set().union(*map(members_read_in, (ROOT / "src" / "tailhook" / "hook").glob("*.py"))) == READ.keys()
+    assert set().union(*map(members_read_in, HOOK)) == READ.keys()
+
+
+def test_the_hook_names_no_field_that_it_does_not_read():
+    texts = {node.value for path in HOOK for node in ast.walk(tree_of(path)) if isinstance(node, ast.Constant)}
+    members = {member for name in READERS for _, member, _ in rows(name, "fields")}
+    in_transcripts = {"input_tokens"}  # the hook reads it there
+    assert {member for member in members & texts if "_" in member} <= READ.keys() | in_transcripts  # others are words
+
+
+@cache
+def tree_of(path):
+    """Return a module's syntax tree."""
+    return ast.parse(Path(path).read_text())
 
 
 @cache
 def members_read_in(path):
     """Return the members of payloads that a module reads."""
-    return {*map(member_read_by, ast.walk(ast.parse(Path(path).read_text())))} - {""}
+    return {member for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call) for member in read_by(node)}
 
 
-def member_read_by(node):
-    """Return the member of a payload, or of its background tasks, that a call reads; "" if it reads none."""
-    place, key = None, None
-    if isinstance(node, ast.Call) and ast.unparse(node.func) == "get_text":
-        place, key = node.args
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
-        place, key = node.func.value, node.args[0]
-    prefix = {"payload": "", "theirs": "", "task": "background_tasks[]."}
-    name = ast.unparse(place).rpartition(".")[2] if place else ""
-    return f"{prefix[name]}{key.value}" if name in prefix and isinstance(key, ast.Constant) else ""
+def read_by(call):
+    """Yield the members of a payload that a call of `get_text`, of its `get` or of `map` with that reads."""
+    name = ast.unparse(call.func)
+    if name in ("get_text", "text_in"):
+        place, *keys = call.args
+    elif name == "map" and ast.unparse(call.args[0]).endswith(".get"):
+        place, keys = call.args[0].value, getattr(call.args[1], "elts", [])
+    elif name.endswith(".get"):
+        place, keys = call.func.value, call.args[:1]
+    else:
+        return
+    prefix = VARIABLES.get(ast.unparse(place).rpartition(".")[2])
+    yield from (f"{prefix}{key.value}" for key in keys if prefix is not None and isinstance(key, ast.Constant))
 
 
 @pytest.mark.parametrize("field", READ)

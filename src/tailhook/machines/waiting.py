@@ -87,10 +87,10 @@ def find_work(tasks: object, wake_ups: object) -> "dict[str, str]":
         if task.get("status") in IN_FLIGHT and any(word in kind.lower() for word in WAITED_KINDS):
             what = text_in(task, "command") or text_in(task, "description") or text_in(task, "id")
             found[f"task {text_in(task, 'id')}"] = f"{kind} `{clip_field(what, MAX_WORK_CHARS)}`"
-    for one in listed(wake_ups):
-        if one.get("recurring") is False:
-            when = clip_field(text_in(one, "schedule"), MAX_WORK_CHARS)
-            found[f"wake-up {text_in(one, 'id')}"] = f"a wake-up at `{when}`"
+    for wake_up in listed(wake_ups):
+        if wake_up.get("recurring") is False:
+            when = clip_field(text_in(wake_up, "schedule"), MAX_WORK_CHARS)
+            found[f"wake-up {text_in(wake_up, 'id')}"] = f"a wake-up at `{when}`"
     return found
 
 
