@@ -57,6 +57,11 @@ def test_what_make_test_has_a_sample_of_runs_whole_each_week():
     assert re.search(r"^ +target: \[(.*)\]$", workflow, re.MULTILINE)[1].split(", ") == ["stress", "fuzz", "faults"]
 
 
+def test_new_releases_of_the_hosts_are_read_each_week_and_in_no_step():
+    assert "make contracts CHECK=1" in (ROOT / ".github" / "workflows" / "weekly.yml").read_text()
+    assert "contracts" not in (ROOT / ".ci" / "run").read_text()
+
+
 @pytest.mark.parametrize(
     ("fails", "code", "words"), [("no", 0, "0 of 2 runs failed"), ("test", 1, "2 of 2 runs failed")]
 )
