@@ -137,6 +137,25 @@ def test_an_mcp_servers_question_is_waited_for(board):
         host.comes_to("awaiting_input", "running", "idle")
 
 
+@pytest.mark.parametrize("name", ["", "one"])
+def test_an_approved_command_runs_from_its_beginning(board, name):
+    slow = bash("touch x; sleep 1000")
+    answers = conversations([[agent("one")], "Working on it."] if name else [slow], one=[2, slow])
+    with Model(*answers) as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "awaiting_approval")
+        host.shows("Doyouwanttoproceed?")
+        time.sleep(2)  # the host ignores keys that come before a person can have read it
+        host.type(ENTER)
+        host.comes_to("awaiting_approval", "running")
+        given = host.events()[-1]
+        assert (given["event_type"], given["tool_name"], bool(given["agent_id"])) == (
+            "permission_given",
+            "Bash",
+            bool(name),
+        )
+
+
 # ---- denials and interruptions -----------------------------------------------
 
 

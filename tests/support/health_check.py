@@ -17,6 +17,7 @@ class World:
         self.now = 1_000_000.0
         self.looks = {}
         self.processes = {}
+        self.commands = set()  # the process ids and the commands of hosts that run one
         self.database = Database(database_in(Path(folder)))
         self.set_forward = 0.0
         self.is_drained = lambda: True
@@ -28,6 +29,7 @@ class World:
             lambda: self.now,
             lambda path, _: self.looks.get(path),
             self.processes.get,
+            lambda pid, command, since: (pid, command) in self.commands and since.ts < self.now * 1000,
         )
         self.database.changed = self.health.note
 

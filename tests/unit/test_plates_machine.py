@@ -40,6 +40,7 @@ TABLE = {
     "turn_ended": ["starting", IDLE, IDLE, INPUT, APPROVAL, ERROR, CLOSED],
     "interrupted": [IDLE] * 7,
     "permission_asked": [APPROVAL] * 7,
+    "permission_given": ["starting", RUNNING, IDLE, INPUT, RUNNING, ERROR, CLOSED],
     "stop_blocked": [RUNNING] * 7,
     "session_end": [CLOSED] * 7,
     "stop_failure": [ERROR] * 7,

@@ -28,9 +28,9 @@ class Status(Enum):
 
 
 class EventKind(Enum):
-    """What happened to a session. The hooks report all but `health_check_recovery`.
+    """What happened to a session. The hooks report all but `permission_given` and `health_check_recovery`.
 
-    The daemon finds this one, `interrupted` and `turn_ended` in transcripts.
+    The daemon finds `health_check_recovery`, `interrupted` and `turn_ended` in transcripts.
     """
 
     SESSION_START = "session_start"
@@ -41,6 +41,7 @@ class EventKind(Enum):
     STOP_BLOCKED = "stop_blocked"  # a machine sent the agent on
     STOP_FAILURE = "stop_failure"  # the turn ended in an error of the API
     PERMISSION_ASKED = "permission_asked"
+    PERMISSION_GIVEN = "permission_given"  # the daemon has seen the process of the awaited command
     INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
     INPUT_GIVEN = "input_given"  # the person answered the MCP server
     SUBAGENT_STOP = "subagent_stop"
@@ -80,6 +81,7 @@ AFTER = {
 }
 # ... and the events that change only some statuses.
 LEAVING: dict[EventKind, dict[Status, Status]] = {
+    EventKind.PERMISSION_GIVEN: {Status.AWAITING_APPROVAL: Status.RUNNING},
     EventKind.INPUT_GIVEN: {Status.AWAITING_INPUT: Status.RUNNING},
     EventKind.SUBAGENT_STOP: {},
     EventKind.TURN_ENDED: {Status.RUNNING: Status.IDLE},
@@ -309,6 +311,13 @@ def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple
     return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
 
 
+def permission_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
+    """Return the open tools after a person allowed a tool that now runs, and whether the event reaches the table."""
+    key = same_tool(OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id))
+    tools = tuple(tool._replace(wait=None) if same_tool(tool) == key else tool for tool in before.tools)
+    return tools, tools != before.tools and not detail.agent_id
+
+
 def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
     """Return the open tools after an MCP server asked the person, and whether the event reaches the table."""
     server = detail.tool or "mcp"
@@ -352,6 +361,7 @@ TOOL_EVENTS = {
     EventKind.TOOL_START: tool_start,
     EventKind.TOOL_CALL: tool_call,
     EventKind.PERMISSION_ASKED: permission_asked,
+    EventKind.PERMISSION_GIVEN: permission_given,
     EventKind.INPUT_ASKED: input_asked,
     EventKind.INPUT_GIVEN: input_given,
 }

@@ -34,6 +34,7 @@ from tailhook.machines.plates import (
     is_at_its_prompt,
 )
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
+from tailhook.plates.approvals import has_begun
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.tables import Plate, is_row_error
@@ -51,6 +52,7 @@ MIN_SLEEP_S = 30  # between two checks: then the machine has slept
 WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
 RESTLESS_S = STALENESS_THRESHOLD + 2  # after a change: until then a check may find what has settled meanwhile
 MAX_SHARE = 0.05  # of the time, that the checks between those at the interval may take
+SHELL_TOOL = "Bash"  # of Claude Code and Codex
 MAX_WATCHED = 200  # transcripts, and processes, that are looked at each second
 INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
@@ -99,6 +101,7 @@ class Health:
     uptime: returns seconds since the machine's start; a user cannot set it.
     look: returns what a transcript shows since an event, or None if there is no transcript.
     started: returns when a process started, or None if it is gone.
+    has_begun: see `approvals.has_begun`.
     """
 
     def __init__(
@@ -110,6 +113,7 @@ class Health:
         uptime: Callable[[], float] = lambda: time.clock_gettime(CLOCK_BOOTTIME),
         look: "Callable[[str, Since], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
+        has_begun: Callable[[int, str, Moment], bool] = has_begun,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -119,6 +123,7 @@ class Health:
         self.looks = LookCache()
         self.look = look or self.looks
         self.started = started or find_process_start
+        self.has_begun = has_begun
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -126,6 +131,7 @@ class Health:
         self.restless = 0.0  # the uptime until which a change may lead to another one
         self.duration = 0.0  # seconds that the last check took
         self.processes: dict[int, float | None] = {}  # the starts of the watched processes at the last check
+        self.asked: list[AskedCommand] = []  # at the last check
         self.faults: dict[str, str] = {}  # the last logged failure of each session
 
     def note(self, plate: Plate) -> None:  # noqa: ARG002 - which one it was is read from the database
@@ -142,8 +148,9 @@ class Health:
         return waited >= HEALTH_CHECK_INTERVAL or (now < self.restless and waited * MAX_SHARE >= self.duration)
 
     def have_processes_changed(self) -> bool:
-        """Return whether a watched process has ended since the last check."""
-        return any(self.started(pid) != started for pid, started in self.processes.items())
+        """Return whether a watched process has ended since the last check, or an awaited command has begun."""
+        has_ended = any(self.started(pid) != started for pid, started in self.processes.items())
+        return has_ended or any(self.has_begun(*asked.process) for asked in self.asked)
 
     def check(self) -> int:
         """Check every plate once. Returns how many of them changed."""
@@ -169,6 +176,7 @@ class Health:
         self.looks.forget_others()
         pids = [plate["pid"] for plate in kept[-MAX_WATCHED:] if plate["pid"] is not None]
         self.processes = {pid: self.started(pid) for pid in pids}
+        self.asked = [asked for plate in kept for asked in commands_of(plate)][:MAX_WATCHED]
         self.duration = self.uptime() - now
         return changed
 
@@ -204,6 +212,9 @@ class Health:
         last_event = plate["event_ts"] / 1000
         if is_at_its_prompt(bool(plate["unprompted"]), status, last_event, now):
             return Event(EventKind.TURN_ENDED), None
+        for asked in commands_of(plate):
+            if self.has_begun(*asked.process):
+                return Event(EventKind.PERMISSION_GIVEN), asked.tool
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
         waits = situation_of(plate).waits
@@ -251,6 +262,26 @@ class Health:
         if not is_another and started is not None and (plate["pid_is_guess"] or plate["pid_started"] is None):
             self.database.confirm_process(plate, started)
         return is_another and not plate["pid_is_guess"]
+
+
+class AskedCommand(NamedTuple):
+    """A command that waits for approval.
+
+    process: the arguments of `has_begun`.
+    """
+
+    tool: OpenTool
+    process: tuple[int, str, Moment]
+
+
+def commands_of(plate: Plate) -> list[AskedCommand]:
+    """Return the commands of a plate that wait for approval, if its process is known."""
+    pid = plate["pid"]
+    if pid is None or Status(plate["status"]) is not Status.AWAITING_APPROVAL:
+        return []
+    since = Moment(plate["event_ts"], plate["event_mono"])
+    waits = [tool for tool in situation_of(plate).waits if tool.wait is Status.AWAITING_APPROVAL]
+    return [AskedCommand(tool, (pid, tool.about, since)) for tool in waits if tool.about and tool.name == SHELL_TOOL]
 
 
 def key_of(plate: Plate) -> tuple[object, ...]:

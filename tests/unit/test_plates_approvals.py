@@ -1,0 +1,144 @@
+"""A command that a person approved: its process ends the wait, because no hook reports the answer."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from support.cases import in_one_test
+from support.plate_situations import APPROVAL, IDLE, RUNNING, play
+
+from tailhook.hook.plates import MAX_REPORTED_CHARS
+from tailhook.plates import approvals
+from tailhook.plates.approvals import has_begun
+from tailhook.plates.db import Moment
+from tailhook.stores.processes import uptime_ms
+
+ALWAYS = Moment(0, 0)
+
+# ---- the machine -------------------------------------------------------------
+
+
+def test_a_tool_that_was_allowed_runs_until_its_end():
+    play(
+        ("tool_start:Bash=a", RUNNING),
+        ("permission_asked:Bash", APPROVAL),
+        ("permission_given:Bash=a", RUNNING),
+        ("tool_call:Bash=a", RUNNING),
+    )
+
+
+def test_another_question_is_still_open():
+    play(
+        ("tool_start:Bash=a", RUNNING),
+        ("permission_asked:Bash", APPROVAL),
+        ("tool_start:ExitPlanMode=b", APPROVAL),
+        ("permission_given:Bash=a", APPROVAL),
+        ("permission_given:Bash=c", APPROVAL),
+        ("tool_call:ExitPlanMode=b", RUNNING),
+    )
+
+
+def test_a_sub_agents_tool_that_was_allowed_leaves_the_session_as_it_was():
+    play(
+        ("stop", IDLE),
+        ("x/tool_start:Bash=a", IDLE),
+        ("x/permission_asked:Bash", APPROVAL),
+        ("x/permission_given:Bash=a", IDLE),
+    )
+
+
+# ---- the health check --------------------------------------------------------
+
+
+@pytest.fixture
+def asking(world):
+    """Return a world with a session that has asked for a command long ago."""
+    world.processes[5] = 1234
+    fields = {"tool_params": {"command": "make test"}, "pid": 5, "pid_started": 1234}
+    world.event("s", "tool_start:Bash", tool_use_id="a", **fields)
+    world.event("s", "permission_asked:Bash", **fields)
+    world.now += 20
+    world.health.check()
+    world.health.is_due()
+    world.now += 9
+    assert not world.health.is_due()
+    return world
+
+
+def test_the_wait_ends_when_the_command_begins_and_its_end_is_a_tools_end(asking):
+    asking.commands.add((5, "make test"))
+    assert asking.health.is_due()
+    assert asking.health.check() == 1
+    assert asking.status("s") == "running"
+    last = asking.database.events_of("s", 1)[0]
+    assert (last["event_type"], last["tool_use_id"]) == ("permission_given", "a")
+    assert asking.health.check() == 0
+    asking.event("s", "tool_call:Bash", tool_use_id="a")
+    assert not asking.database.get("s")["tools"]
+
+
+@pytest.mark.parametrize("running", [(6, "make test"), (5, "make")])
+def test_another_command_or_another_hosts_ends_nothing(asking, running):
+    asking.commands.add(running)
+    assert not asking.health.is_due()
+    asking.health.check()
+    assert asking.status("s") == "awaiting_approval"
+
+
+# ---- the processes -----------------------------------------------------------
+
+LINES = [
+    ("make test", "make test", True),
+    ("make test", "cd x && make test -j4", True),
+    ("make test", "make", False),
+    ("make test", "make tests", False),
+    ("make test", "test make", False),
+    ("ls", "echo false", False),
+    ("echo 'a b' > \"c\"", "echo 'a b' > \"c\"", True),
+    ("deploy --token [secret] --to production-7", "deploy --token abc123 --to production-7", True),
+    ("", "anything", False),
+    ("[secret]", "anything", False),
+    (("word " * 50)[:MAX_REPORTED_CHARS], "word " * 50, True),
+    (("a" * 150 + " " + "b" * 150)[:MAX_REPORTED_CHARS], "a" * 150 + " " + "b" * 150, True),
+]
+
+
+@in_one_test(("asked", "line", "expected"), LINES)
+def test_the_words_of_a_command_are_found_in_what_a_shell_got(monkeypatch, asked, line, expected):
+    quoted = "eval '" + line.replace("'", "'\"'\"'") + "' < /dev/null"
+    monkeypatch.setattr(approvals, "lines_of_children", lambda host, since: [f"/bin/bash\0-c\0{quoted}"])
+    assert has_begun(1, asked, ALWAYS) is expected
+
+
+@pytest.fixture
+def child():
+    """Yield the moment before a child of another thread than the first one, which waits for the end of its stdin."""
+    before, made = Moment(int(time.time() * 1000) - 5000, uptime_ms() - 100), []  # psutil counts from a whole second
+    argv = [sys.executable, "-c", "import sys; sys.stdin.read()", "make", "the-test"]
+
+    def start():
+        made.append(subprocess.Popen(argv, stdin=subprocess.PIPE))
+        over.wait()
+
+    over = threading.Event()
+    thread = threading.Thread(target=start)
+    thread.start()
+    while not made:
+        thread.join(0.01)
+    yield before
+    over.set()
+    thread.join()
+    made[0].communicate()
+
+
+@pytest.mark.parametrize("platform", [sys.platform, "darwin"])
+def test_a_real_child_is_found_if_it_began_after_the_question(monkeypatch, child, platform):
+    monkeypatch.setattr(approvals.sys, "platform", platform)
+    assert has_begun(os.getpid(), "make the-test", child)
+    assert not has_begun(os.getpid(), "make another-test", child)
+    assert not has_begun(os.getpid(), "make the-test", Moment(child.ts + 10**9, child.mono + 10**9))
+    assert not has_begun(os.getppid(), "make the-test", child)
+    assert not has_begun(1 << 30, "make the-test", child)
