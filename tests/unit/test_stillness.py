@@ -127,6 +127,13 @@ def test_a_call_that_worked_or_differs_begins_again(other):
         assert agent.stop("C.", FAILED).ended
 
 
+def test_another_failing_call_in_a_later_turn_begins_again(machine):
+    agent = Stops(machine).prompt()
+    assert not agent.stop("A.", *[FAILED] * 11).ended
+    assert not agent.stop("B.", *[("Read", *FAILED[1:])] * 11).ended
+    assert agent.stop("C.", ("Read", *FAILED[1:])).ended
+
+
 def test_numbers_in_an_error_do_not_matter(machine):
     agent = Stops(machine).prompt()
     assert agent.stop("A.", *((*FAILED[:2], f"Error: no rule, line {n}") for n in range(12))).ended

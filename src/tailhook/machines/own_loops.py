@@ -76,10 +76,9 @@ class OwnLoop:
             preload("machines.budgets")
             from tailhook.machines.budgets import judge_budgets
 
-            self.changes, spent, reason = judge_budgets(self.fields, self.turn, self.now)
+            self.changes, self.spent, reason = judge_budgets(self.fields, self.turn, self.now)
             if reason:
-                return reason, spent
-            self.spent = "" if is_over else spent
+                return reason, self.spent
         if not (is_over or self.spent or self.turn is None):
             self.work = self.turn.work()
             if self.work and self.work.is_waited_for(self.fields.get("waits")):
