@@ -175,7 +175,7 @@ def test_a_hook_written_by_hand_starts_the_daemon(installed, daemon):
     argv = Path(f"/proc/{daemon_pid(daemon)}/cmdline").read_bytes().split(b"\0")
     assert argv[0].decode() == installed.argv[0]
     assert str(installed.site).encode() in argv
-    assert not (installed.state / "daemon-start").exists()
+    wait_until(lambda: not (installed.state / "daemon-start").exists())
 
 
 def test_what_such_a_daemon_leaves_starts_it_again(installed, daemon):
@@ -183,6 +183,7 @@ def test_what_such_a_daemon_leaves_starts_it_again(installed, daemon):
     wait_until(lambda: answers(daemon))
     pid = daemon_pid(daemon)
     wait_until((installed.state / "daemon-argv").exists)
+    wait_until(lambda: not (installed.state / "daemon-start").exists())  # until then no hook would try again
     os.kill(pid, signal.SIGKILL)
     wait_until(lambda: not answers(daemon))
     send(installed)

@@ -65,12 +65,12 @@ def test_the_sample_of_the_page_begins_a_pipeline_that_runs_to_its_end(project):
 
 def test_a_change_is_saved_before_the_answer_laid_out_and_with_its_time(project):
     state = {**MOVING, "note": {"kept": [1.0, None, {}]}, "updated_at": "before"}
-    path = project.triage(json.dumps(state).replace("1.0", "1.00"))
+    path = project.triage(json.dumps(state).replace("1.0,", "1.00,"))
     before = time.time()
     assert blocked_for(project.stop("Hm."), "triage-aggregator")
     text = path.read_text()
     saved = json.loads(text)
-    assert text == json.dumps(saved, indent=2).replace("1.0", "1.00") + "\n"
+    assert text == json.dumps(saved, indent=2).replace("1.0,", "1.00,") + "\n"
     assert list(saved) == list(state)
     assert saved == {**state, "phase": "aggregation", "updated_at": saved["updated_at"]}
     written = datetime.fromisoformat(saved["updated_at"]).timestamp()

@@ -37,6 +37,7 @@ CASES = {
     "aborted": (looping(frame(iter=3), event="ABORT"), "Hm."),
 }
 
+MAX_RUNS = 20  # of one system call: on a busy machine the worker may be too late for a hook, which is then cold
 GOES_ON = ("iterating", "fallback", "ralph", "nested", "claiming")
 
 
@@ -184,9 +185,12 @@ def test_a_worker_killed_at_any_system_call_answers_rightly_or_lets_the_agent_go
         assert new != old
         step = 1 if EVERY else 20
         for number in [*range(1, calls + 1, step), calls + 1]:
-            scene.reset()
-            pool.stop_until_warm()  # after ten workers that ended without an answer the pool would leave
-            hook, _ = run_with_killed_worker(pool, scene, number)
+            for _ in range(MAX_RUNS):
+                scene.reset()
+                pool.stop_until_warm()  # after ten workers that ended without an answer the pool would leave
+                hook, entered = run_with_killed_worker(pool, scene, number)
+                if entered >= min(number, calls):
+                    break
             state, words = scene.state(), hook.stderr
             is_killed = hook.returncode == 0 and b"was killed" in words
             assert state in (old, new), f"killed at call {number} of {calls}"
