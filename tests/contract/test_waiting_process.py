@@ -1,5 +1,6 @@
 """Whole hooks of an agent that waits for its background work in a loop."""
 
+import os
 import sys
 import time
 from functools import partial
@@ -85,6 +86,13 @@ def test_a_saved_place_without_a_time_is_not_one_so_the_agent_has_worked(time_of
     assert read_place(f"10@{time_of_place}") is None
     assert turn.used_tools(f"10@{time_of_place}")
     assert list(turn.calls(f"10@{time_of_place}")) == []
+
+
+def test_the_first_turn_of_a_loop_is_read_64_mib_back_at_most(project):
+    project.write(assistant("Long."))
+    os.truncate(project.transcript, 10 << 30)
+    turn = TranscriptTurn(HookEvent({"transcript_path": str(project.transcript)}, "Stop"))
+    assert turn.place_at("2026-01-02T00:00:00Z").partition("@")[0] == str((10 << 30) - (64 << 20))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the system counts the read bytes of a process there")

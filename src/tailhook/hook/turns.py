@@ -3,7 +3,7 @@
 import posix
 
 from tailhook._core import forward_lines, get_text, parse_json, preload, reverse_tool_uses, unix_time
-from tailhook.hook.event import HookEvent
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, HookEvent
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.machines import whole_number
 from tailhook.machines.own_loops import OwnLoop
@@ -88,7 +88,7 @@ class TranscriptTurn:
     def place_at(self, time: object) -> str:
         """Return the place of a time in ISO 8601, "" if it is unknown. From now on, older uses of tools are left out.
 
-        The size in it is that of a part of the transcript with all newer records behind it.
+        The size in it is that of a part of the transcript with all newer records behind it, as far as 64 MiB reach.
         """
         since = unix_time(time) if isinstance(time, str) else None
         if since is None or self.fd < 0:
@@ -97,7 +97,8 @@ class TranscriptTurn:
         from tailhook.hook.session_files import offset_before
 
         self.since = since
-        return f"{offset_before(self.fd, self.size, 0, since) or 0}@{since:.3f}"
+        lowest = max(0, self.size - MAX_TRANSCRIPT_BYTES)
+        return f"{offset_before(self.fd, self.size, lowest, since) or lowest}@{since:.3f}"
 
     def used_tools(self, place: str) -> bool:
         """Return whether the agent used a tool in a turn.
