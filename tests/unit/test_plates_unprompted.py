@@ -3,7 +3,7 @@
 import pytest
 
 
-@pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork"])
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", "new"])
 def test_a_session_that_was_given_no_prompt_is_idle_after_two_seconds(world, source):
     world.event("s", "session_start", source=source)
     world.now += 2
@@ -14,7 +14,7 @@ def test_a_session_that_was_given_no_prompt_is_idle_after_two_seconds(world, sou
     assert world.health.check() == 0
 
 
-def test_within_twelve_seconds_a_session_without_a_prompt_is_idle(world):
+def test_a_late_check_also_finds_a_session_without_a_prompt_idle(world):
     world.event("s", "session_start", source="startup")
     world.now += 1.9
     assert world.health.check() == 0

@@ -374,7 +374,8 @@ ASKED = {
 
 # ---- what a transcript shows -------------------------------------------------
 
-STARTED = ("startup", "resume", "clear", "fork")  # sources of a SessionStart after which a person is asked for a prompt
+# Sources of a SessionStart after which a person is asked for a prompt; "new" is Copilot's.
+STARTED = ("startup", "resume", "clear", "fork", "new")
 
 
 def is_stale(transcript_changed: float, last_event: float) -> bool:

@@ -119,7 +119,7 @@ class Report(BaseModel):
     mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
     agent_id: the sub-agent that the event belongs to.
-    source: of session_start: startup, resume, clear, compact or fork.
+    source: of session_start: startup, new, resume, clear, compact or fork.
     by_host: of prompt_submit: whether the host wrote the prompt.
     background: of stop: how many agents work in the background. The turn goes on when one of them ends.
     transcript_size: bytes of the transcript at the event.
