@@ -4,9 +4,9 @@ import pytest
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", "new"])
-def test_a_session_that_was_given_no_prompt_is_idle_after_two_seconds(world, source):
+def test_a_session_that_was_given_no_prompt_is_idle_after_a_second(world, source):
     world.event("s", "session_start", source=source)
-    world.now += 2
+    world.now += 1
     assert world.health.check() == 0
     world.now += 0.001
     assert world.health.check() == 1
@@ -16,7 +16,7 @@ def test_a_session_that_was_given_no_prompt_is_idle_after_two_seconds(world, sou
 
 def test_a_late_check_also_finds_a_session_without_a_prompt_idle(world):
     world.event("s", "session_start", source="startup")
-    world.now += 1.9
+    world.now += 0.9
     assert world.health.check() == 0
     world.now += 10
     assert world.health.check() == 1

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts, at most
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
-SETTLING_TIME = 1  # seconds after a record, in which the hook of the same step may still report it
+SETTLING_TIME = 1  # seconds after a record or a start, in which a hook may still report more of the same step
 MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
 MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool without a wait is forgotten
 
@@ -453,4 +453,4 @@ def is_at_its_prompt(is_unprompted: bool, status: Status, last_event: float, now
 
     If a host is started with a prompt, it submits the prompt at once.
     """
-    return status is Status.RUNNING and is_unprompted and not last_event <= now <= last_event + STALENESS_THRESHOLD
+    return status is Status.RUNNING and is_unprompted and not last_event <= now <= last_event + SETTLING_TIME
