@@ -1,5 +1,6 @@
 """What the board shows of a session of Claude Code in a terminal, from status to status."""
 
+import threading
 import time
 
 import pytest
@@ -192,6 +193,26 @@ def test_a_denial_in_a_background_agent_ends_its_wait_soon(board):
         host.comes_to("awaiting_approval", "running", seconds=CHECKS_S)
         host.stays("running", CHECKS_S)  # the agent goes on, and wakes the session at its end
         host.comes_to("awaiting_approval", "running", "idle")
+
+
+def test_escape_before_the_first_answer_ends_the_turn(board):
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        over.wait()
+        return "Too late."
+
+    with Model(answer, "Done.") as model, board(model) as host:
+        host.prompt("Do the work.")
+        assert asked.wait(60)
+        host.comes_to("running")
+        host.type(ESCAPE)
+        host.comes_to("running", "idle")  # only the host's own file shows it
+        assert [event["event_type"] for event in host.events()][-2:] == ["prompt_submit", "turn_ended"]
+        over.set()
+        host.prompt("Do other work.")
+        host.comes_to("idle", "running", "idle")
 
 
 def test_an_interruption_of_a_running_tool_is_seen_soon(board):

@@ -17,6 +17,7 @@ class World:
         self.now = 1_000_000.0
         self.looks = {}
         self.processes = {}
+        self.hosts = {}  # the host's own word, by session
         self.commands = set()  # the process ids and the commands of hosts that run one
         self.database = Database(database_in(Path(folder)))
         self.set_forward = 0.0
@@ -30,6 +31,7 @@ class World:
             lambda path, _: self.looks.get(path),
             self.processes.get,
             lambda pid, command, since: (pid, command) in self.commands and since.ts < self.now * 1000,
+            lambda plate: self.hosts.get(plate["session_id"]),
         )
         self.database.changed = self.health.note
 

@@ -448,6 +448,34 @@ def examine(
     return None
 
 
+class HostStatus(NamedTuple):
+    """The host's own word about a session.
+
+    word: of Claude Code 2.1.329: "busy", "waiting" (for an answer to its dialog) or "idle".
+    since: when it changed, in Unix seconds.
+    """
+
+    word: str
+    since: float
+
+
+def judge_host_status(situation: Situation, last_event: float, host: HostStatus, now: float) -> Event | None:
+    """Return an event in the host's own word about a session that no hook reported, or None.
+
+    A turn that ends before the first answer leaves no other sign. A hook may report any other end of a turn within
+    SETTLING_TIME.
+
+    last_event, now: Unix seconds.
+    """
+    if not last_event < host.since <= now:
+        return None
+    if host.word == "idle" and situation.status is Status.RUNNING and now > host.since + SETTLING_TIME:
+        return Event(EventKind.TURN_ENDED)
+    if host.word == "busy" and situation.status is Status.AWAITING_APPROVAL and len(situation.waits) == 1:
+        return None if situation.waits[0].agent_id else Event(EventKind.PERMISSION_GIVEN)
+    return None
+
+
 def is_at_its_prompt(is_unprompted: bool, status: Status, last_event: float, now: float) -> bool:
     """Return whether a started session got no prompt, and so waits for its first one.
 

@@ -27,16 +27,20 @@ from tailhook.machines.plates import (
     STALENESS_THRESHOLD,
     Event,
     EventKind,
+    HostStatus,
     Look,
     OpenTool,
     Status,
+    Tools,
     examine,
     is_at_its_prompt,
+    judge_host_status,
 )
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
 from tailhook.plates.approvals import has_begun
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
+from tailhook.plates.host_status import read_status, status_file
 from tailhook.plates.tables import Plate, is_row_error
 from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
@@ -102,6 +106,7 @@ class Health:
     look: returns what a transcript shows since an event, or None if there is no transcript.
     started: returns when a process started, or None if it is gone.
     has_begun: see `approvals.has_begun`.
+    host_status: see `host_status.read_status`.
     """
 
     def __init__(
@@ -114,6 +119,7 @@ class Health:
         look: "Callable[[str, Since], Look | None] | None" = None,
         started: "Callable[[int], float | None] | None" = None,
         has_begun: Callable[[int, str, Moment], bool] = has_begun,
+        host_status: Callable[[Plate], HostStatus | None] = read_status,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -124,6 +130,7 @@ class Health:
         self.look = look or self.looks
         self.started = started or find_process_start
         self.has_begun = has_begun
+        self.host_status = host_status
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -132,6 +139,7 @@ class Health:
         self.duration = 0.0  # seconds that the last check took
         self.processes: dict[int, float | None] = {}  # the starts of the watched processes at the last check
         self.asked: list[AskedCommand] = []  # at the last check
+        self.host_files: dict[str, Stamp | None] = {}  # the hosts' files about sessions, at the last check
         self.faults: dict[str, str] = {}  # the last logged failure of each session
 
     def note(self, plate: Plate) -> None:  # noqa: ARG002 - which one it was is read from the database
@@ -141,16 +149,17 @@ class Health:
     def is_due(self) -> bool:
         """Return whether a check may find something. Reads no database and no transcript: it is called each second."""
         now = self.uptime()
-        if self.has_news or self.looks.have_changed() or self.have_processes_changed():
+        if self.has_news or self.looks.have_changed() or self.have_hosts_changed():
             self.has_news = False
             self.restless = now + RESTLESS_S
         waited = now - self.last
         return waited >= HEALTH_CHECK_INTERVAL or (now < self.restless and waited * MAX_SHARE >= self.duration)
 
-    def have_processes_changed(self) -> bool:
-        """Return whether a watched process has ended since the last check, or an awaited command has begun."""
+    def have_hosts_changed(self) -> bool:
+        """Return whether a host has ended since the last check, began an awaited command or rewrote its file."""
         has_ended = any(self.started(pid) != started for pid, started in self.processes.items())
-        return has_ended or any(self.has_begun(*asked.process) for asked in self.asked)
+        has_begun = has_ended or any(self.has_begun(*asked.process) for asked in self.asked)
+        return has_begun or any(stamp_of_path(path) != stamp for path, stamp in self.host_files.items())
 
     def check(self) -> int:
         """Check every plate once. Returns how many of them changed."""
@@ -162,6 +171,7 @@ class Health:
             return 0
         changed = 0
         kept = self.database.open_plates(self.owner)
+        self.watch(kept)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
         self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
         for plate in kept:
@@ -174,11 +184,16 @@ class Health:
             except Exception as error:  # also MemoryError and RecursionError: check the other sessions
                 self.log_once(plate, error)
         self.looks.forget_others()
-        pids = [plate["pid"] for plate in kept[-MAX_WATCHED:] if plate["pid"] is not None]
-        self.processes = {pid: self.started(pid) for pid in pids}
-        self.asked = [asked for plate in kept for asked in commands_of(plate)][:MAX_WATCHED]
         self.duration = self.uptime() - now
         return changed
+
+    def watch(self, kept: list[Plate]) -> None:
+        """Take note of the processes and the hosts' files of some plates, so that `is_due` sees what changes."""
+        pids = [plate["pid"] for plate in kept if plate["pid"] is not None]
+        self.processes = {pid: self.started(pid) for pid in pids[-MAX_WATCHED:]}
+        self.asked = [asked for plate in kept for asked in commands_of(plate)][-MAX_WATCHED:]
+        files = [status_file(plate) for plate in kept if Status(plate["status"]) in EXAMINED]
+        self.host_files = {str(path): stamp_of_path(str(path)) for path in files[-MAX_WATCHED:] if path}
 
     def check_plate(self, plate: Plate | None) -> bool:
         """Check one plate. Returns whether that changed it.
@@ -217,21 +232,32 @@ class Health:
                 return Event(EventKind.PERMISSION_GIVEN), asked.tool
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
-        waits = situation_of(plate).waits
+        situation = situation_of(plate)
+        event, tool = self.event_in_transcript(plate["transcript_path"], plate, situation.waits, now)
+        if event is None and (host := self.host_status(plate)):
+            event = judge_host_status(situation, last_event, host, now)
+            tool = next(iter(situation.waits), None)
+        if plate["background"] and event == Event(EventKind.TURN_ENDED):
+            return None, None  # the turn goes on when an agent in the background ends
+        return event, tool
+
+    def event_in_transcript(
+        self, path: str, plate: Plate, waits: Tools, now: float
+    ) -> tuple[Event | None, OpenTool | None]:
+        """Return the event that a plate's transcript shows, and its tool; None for none."""
+        last_event = plate["event_ts"] / 1000
         calls = frozenset(tool.tool_use_id for tool in waits if tool.tool_use_id)
-        look = self.look(plate["transcript_path"], Since(last_event, plate["transcript_size"], calls))
+        look = self.look(path, Since(last_event, plate["transcript_size"], calls))
         for tool in waits:
             if tool.agent_id and tool.tool_use_id:
-                look = self.look_at_agent(plate["transcript_path"], tool, look)
+                look = self.look_at_agent(path, tool, look)
         if look is None:
             return None, None
         over = next((tool for tool in waits if tool.tool_use_id in look.ended), None)
         if over and calls & look.pending:  # the person answered one of several questions
             return Event(EventKind.TOOL_CALL), over
-        event = examine(status, last_event, look, now, self.first.setdefault(key_of(plate), look), calls)
-        if plate["background"] and event == Event(EventKind.TURN_ENDED):
-            return None, None  # the turn goes on when an agent in the background ends
-        return event, None
+        first = self.first.setdefault(key_of(plate), look)
+        return examine(Status(plate["status"]), last_event, look, now, first, calls), None
 
     def look_at_agent(self, path: str, tool: OpenTool, look: Look | None) -> Look | None:
         """Return the look at the session's transcript, with what the sub-agent's own transcript shows of its tool.

@@ -1,0 +1,124 @@
+"""The host's own word about a session, in its file: it ends a turn and a wait that no hook reports."""
+
+import json
+
+import pytest
+from support.cases import in_one_test
+from support.plate_situations import APPROVAL, IDLE, INPUT, RUNNING, happen, play
+
+from tailhook.machines.plates import Event, EventKind, HostStatus, Look, Situation, judge_host_status
+from tailhook.plates.host_status import read_status
+
+ENDED, GIVEN = Event(EventKind.TURN_ENDED), Event(EventKind.PERMISSION_GIVEN)
+ASKING = play(("tool_start:Bash=a", RUNNING), ("permission_asked:Bash", APPROVAL))
+ASKING_TWICE, _ = happen(ASKING, "tool_start:ExitPlanMode=b")
+AGENT_ASKING = play(("x/tool_start:Bash=a", RUNNING), ("x/permission_asked:Bash", APPROVAL))
+QUESTION = play(("tool_start:AskUserQuestion=a", INPUT))
+
+# The last event was at 100, and it is 120 now.
+JUDGED = [
+    (Situation(RUNNING), HostStatus("idle", 110), ENDED),
+    (Situation(RUNNING), HostStatus("idle", 118.9), ENDED),
+    (Situation(RUNNING), HostStatus("idle", 119), None),  # a hook may still report it
+    (Situation(RUNNING), HostStatus("idle", 100), None),  # before the prompt
+    (Situation(RUNNING), HostStatus("idle", 121), None),  # by another clock
+    (Situation(RUNNING), HostStatus("busy", 110), None),
+    (Situation(RUNNING), HostStatus("waiting", 110), None),
+    (Situation(RUNNING), HostStatus("a new one", 110), None),
+    (Situation(IDLE), HostStatus("busy", 110), None),
+    (ASKING, HostStatus("busy", 119.9), GIVEN),
+    (ASKING, HostStatus("busy", 99), None),
+    (ASKING, HostStatus("waiting", 110), None),
+    (ASKING, HostStatus("idle", 110), None),  # the transcript shows a denial
+    (ASKING_TWICE, HostStatus("busy", 110), None),
+    (AGENT_ASKING, HostStatus("busy", 110), None),  # the session's own agent may be busy meanwhile
+    (QUESTION, HostStatus("busy", 110), None),  # its hook reports the answer
+]
+
+
+@in_one_test(("situation", "host", "expected"), JUDGED)
+def test_what_the_host_writes_about_a_session(situation, host, expected):
+    assert judge_host_status(situation, 100, host, 120) == expected
+
+
+def test_escape_before_the_first_answer_ends_the_turn(world):
+    world.event("s", "prompt_submit")
+    world.now += 5
+    world.looks["s"] = Look(world.now - 4, at=world.now - 5)
+    world.hosts["s"] = HostStatus("idle", world.now - 2)
+    assert world.health.check() == 1
+    assert world.status("s") == "idle"
+
+
+def test_the_turn_goes_on_while_agents_work_in_the_background(world):
+    world.event("s", "stop", background=1)
+    world.now += 5
+    world.hosts["s"] = HostStatus("idle", world.now - 2)
+    assert world.health.check() == 0
+    assert world.status("s") == "running"
+
+
+def test_an_approved_tool_runs(world):
+    world.event("s", "tool_start:WebFetch", tool_use_id="a")
+    world.event("s", "permission_asked:WebFetch")
+    world.now += 5
+    world.hosts["s"] = HostStatus("busy", world.now - 0.1)
+    assert world.health.check() == 1
+    assert world.status("s") == "running"
+    assert world.database.events_of("s", 1)[0]["tool_use_id"] == "a"
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Return the path of the host's file about the process 5."""
+    path = tmp_path / ".claude" / "sessions" / "5.json"
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def plate(world, file):
+    """Return the plate of a session whose process is 5."""
+    transcript = file.parents[1] / "projects" / "-p" / "s.jsonl"
+    world.event("s", "prompt_submit", pid=5, pid_started=1234, transcript_path=str(transcript))
+    return world.database.get("s")
+
+
+WORDS = {"pid": 5, "sessionId": "s", "status": "idle", "statusUpdatedAt": 1795727875931}
+BROKEN = [
+    {"sessionId": "another"},
+    {"sessionId": None},
+    {"status": None},
+    {"status": ["idle"]},
+    {"statusUpdatedAt": "1795727875931"},
+    {"statusUpdatedAt": None},
+]
+
+
+def test_the_host_names_the_session_its_status_and_since_when(file, plate):
+    file.write_text(json.dumps(WORDS))
+    assert read_status(plate) == HostStatus("idle", 1795727875.931)
+
+
+@pytest.mark.parametrize("change", BROKEN)
+def test_a_file_about_another_session_or_of_another_form_has_no_word(file, plate, change):
+    file.write_text(json.dumps({**WORDS, **change}))
+    assert read_status(plate) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"status":"idle"}' + b" " * (1 << 23)])
+def test_a_file_that_cannot_be_read_has_no_word(file, plate, content):
+    file.write_bytes(content)
+    assert read_status(plate) is None
+    file.unlink()
+    assert read_status(plate) is None
+    file.mkdir()
+    assert read_status(plate) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"pid": None}, {"transcript_path": None}, {"transcript_path": "s.jsonl"}, {"transcript_path": "/a/b/c/s"}],
+)
+def test_without_a_process_or_a_transcript_of_claude_code_there_is_no_file(plate, fields):
+    assert read_status({**plate, **fields}) is None
