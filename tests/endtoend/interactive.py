@@ -69,6 +69,7 @@ class Interactive(Terminal):
             (claude.home / ".claude.json").write_text(json.dumps(state))
         self.daemon = daemon
         self.statuses: dict[str, list[str]] = {}
+        self.is_gone = False
         threading.Thread(target=self.watch, daemon=True).start()
         env = {**claude.env, "TERM": "xterm-256color", "ANTHROPIC_BASE_URL": model.url}
         super().__init__([str(host_path("claude")), *flags], env, claude.project)
@@ -137,8 +138,17 @@ class Interactive(Terminal):
 
         wait_until(has_happened)
 
+    def kill(self) -> None:
+        """Kill the host."""
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.is_gone = True
+
     def end(self) -> None:
         """End the host, as a closed terminal does."""
+        if self.is_gone:
+            os.close(self.fd)
+            return
         os.kill(self.pid, signal.SIGHUP)
         end = time.monotonic() + 10
         while not os.waitpid(self.pid, os.WNOHANG)[0]:

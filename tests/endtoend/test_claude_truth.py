@@ -1,0 +1,421 @@
+"""For how many seconds the board is wrong about a session of Claude Code in a terminal.
+
+A scenario reports what is true from a moment on, as a person at the terminal sees it: by the keys and by what the host
+draws. It does not ask tailhook.
+"""
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+
+import httpx
+import pytest
+from interactive import DOWN, ENTER, ESCAPE, Interactive, mcp_flags
+from model import Model, bash, use
+from support.daemon import daemon_in
+from test_claude_status import QUESTION, RefusingModel, agent, conversations
+
+MAX_WRONG_S = 2
+ATTEMPTS = 3  # a busy computer can only add to the seconds, so the least counts
+LOOK_S = 0.1
+WATCH_S = 4  # after the last change: then nothing may become wrong again
+DIALOG_S = 2  # the host ignores keys that come before a person can have read it
+ALL = "--allowedTools", "Bash"
+SLOW = bash("touch x; sleep 6")
+LONG = bash("touch x; sleep 1000")
+SCENARIOS = {}
+
+
+def scenario(*answers, flags=(), mode="default", model=Model):
+    """Register a scenario: a function that gets the host, and a function to report what is true from now on."""
+
+    def register(play):
+        SCENARIOS[play.__name__] = play, answers, flags, mode, model
+        return play
+
+    return register
+
+
+def held(seconds, answer):
+    """Return an answer of a model that thinks for some seconds."""
+
+    def think(request):
+        time.sleep(seconds)
+        return answer
+
+    return think
+
+
+class Watched(Interactive):
+    """A session in a terminal. Its status on the board is noted all the time."""
+
+    def __init__(self, *words):
+        self.truths, self.looks, self.is_over = [], [], False
+        super().__init__(*words)
+        threading.Thread(target=self.look, daemon=True).start()
+
+    def look(self):
+        """Note the status of the newest session, until the scenario is over."""
+        with suppress(httpx.TransportError), self.daemon.client() as client:
+            while not self.is_over:
+                plates = sorted(client.get("/plates").json(), key=lambda plate: plate["created_at"])
+                self.looks.append((time.monotonic(), plates[-1]["status"] if plates else ""))
+                time.sleep(LOOK_S)
+
+    def is_now(self, *statuses):
+        """Report which statuses are true from now on; none: nothing is known."""
+        self.truths.append((time.monotonic(), statuses))
+
+    def stays_so(self, seconds=WATCH_S):
+        """Let some seconds pass."""
+        time.sleep(seconds)
+
+    def asks(self):
+        """Wait until the host asks for a permission, and a person could answer."""
+        self.shows("Doyouwantto")
+        self.is_now("awaiting_approval")
+        time.sleep(DIALOG_S)
+
+    def wrong(self):
+        """Return for how many seconds the board was wrong, and what it showed then."""
+        total, found = 0.0, set()
+        for (at, shown), (until, _) in zip(self.looks, self.looks[1:], strict=False):
+            true = [statuses for since, statuses in self.truths if since <= at][-1:]
+            if true and true[0] and shown not in true[0]:
+                total += until - at
+                found.add(f"{shown} in place of {' or '.join(true[0])}")
+        return total, sorted(found)
+
+
+# ---- approvals, questions ----------------------------------------------------
+
+
+@scenario(SLOW, "All done.")
+def an_approved_command(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([use("Write", file_path="new.txt", content="x")], held(3, "All done."))
+def an_approved_edit(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([*bash("touch x"), *bash("touch y; sleep 4")], "All done.")
+def two_approved_commands(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(ENTER)
+    time.sleep(DIALOG_S)
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario(bash("touch x"), "All done.")
+def a_denied_command(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario(bash("touch x"), held(4, "All done."))
+def a_command_denied_in_words(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(DOWN, DOWN, DOWN, "\t", "Use another file.", ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([QUESTION], held(4, "All done."))
+def an_answered_question(host):
+    host.prompt("Go.")
+    host.shows("Whichone?")
+    host.is_now("awaiting_input")
+    time.sleep(DIALOG_S)
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([QUESTION], "All done.")
+def a_question_without_an_answer(host):
+    host.prompt("Go.")
+    host.shows("Whichone?")
+    host.is_now("awaiting_input")
+    time.sleep(DIALOG_S)
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario([use("ExitPlanMode", plan="1. Do it.")], held(4, "All done."), mode="plan")
+def an_approved_plan(host):
+    host.prompt("Go.")
+    host.shows("Exitplanmode?")
+    host.is_now("awaiting_approval")
+    time.sleep(DIALOG_S)
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([use("ExitPlanMode", plan="1. Do it.")], "All done.", mode="plan")
+def a_refused_plan(host):
+    host.prompt("Go.")
+    host.shows("Exitplanmode?")
+    host.is_now("awaiting_approval")
+    time.sleep(DIALOG_S)
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario(*conversations([[agent("one")], "It works.", "All done."], one=[2, SLOW, "Ready."]))
+def an_approved_command_of_a_sub_agent(host):
+    host.prompt("Go.")
+    host.asks()
+    host.type(ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([use("mcp__asker__ask")], held(4, "All done."), flags=mcp_flags())
+def an_answered_question_of_a_server(host):
+    host.prompt("Go.")
+    host.shows("Yourname?")
+    host.is_now("awaiting_input")
+    time.sleep(DIALOG_S)
+    host.type("me", DOWN, ENTER)
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+# ---- interruptions -----------------------------------------------------------
+
+
+@scenario(held(100, "Too late."))
+def escape_before_the_first_answer(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    time.sleep(3)
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario([{"type": "text", "text": "I look."}, *bash("ls")], held(100, "Too late."), flags=ALL)
+def escape_while_it_thinks_after_a_tool(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("Ilook.")
+    time.sleep(3)
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario(LONG, "Too late.", flags=ALL)
+def escape_in_a_tool(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("sleep1000")
+    time.sleep(3)
+    host.type(ESCAPE)
+    host.is_now("idle")
+
+
+@scenario("One.", "Two.", flags=ALL)
+def escape_at_the_prompt(host):
+    host.prompt("Go.")
+    host.shows("One.")
+    host.is_now("idle")
+    host.type(ESCAPE, ESCAPE)
+    host.stays_so(2)
+    host.type(ESCAPE)
+
+
+# ---- starts and ends ---------------------------------------------------------
+
+
+@scenario("One.")
+def a_start_without_a_prompt(host):
+    host.is_now("idle")
+
+
+@scenario("One.", held(2, "Two."))
+def a_cleared_session(host):
+    host.prompt("Go.")
+    host.shows("One.")
+    host.is_now("idle")
+    host.stays_so(2)
+    host.prompt("/clear")
+    host.is_now("idle")
+    host.stays_so()
+    host.prompt("Again.")
+    host.is_now("running")
+    host.shows("Two.")
+    host.is_now("idle")
+
+
+@scenario("One.")
+def a_session_that_a_person_ends(host):
+    host.prompt("Go.")
+    host.shows("One.")
+    host.is_now("idle")
+    host.prompt("/exit")
+    host.is_now("closed")
+
+
+@scenario(LONG, flags=ALL)
+def a_killed_host(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("sleep1000")
+    host.kill()
+    host.is_now("closed")
+
+
+@scenario(bash("touch x"))
+def a_host_that_is_killed_while_it_asks(host):
+    host.prompt("Go.")
+    host.asks()
+    host.kill()
+    host.is_now("closed")
+
+
+# ---- work that goes on -------------------------------------------------------
+
+
+@scenario(bash("sleep 3"), bash("sleep 3"), held(2, "All done."), flags=ALL)
+def several_tools(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario(
+    *conversations([[agent("one"), agent("two")], "They work.", "Both.", "All done."], one=[3, "A."], two=[5, "B."])
+)
+def two_agents_in_the_background(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario([use("Bash", command="sleep 5", description="b", run_in_background=True)], "It runs.", "All done.", flags=ALL)
+def a_shell_in_the_background(host):
+    host.prompt("Go.")
+    host.shows("Itruns.")
+    host.is_now("idle")
+    host.stays_so(3)
+    host.is_now()
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario(bash("touch x; sleep 4"), held(2, "One."), flags=ALL)
+def a_prompt_in_the_queue(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("touchx;sleep4")
+    host.prompt("And this.")
+    host.shows("One.")
+    host.is_now()  # the prompt was sent with the tool's result, or it begins another turn
+    host.stays_so()
+    host.is_now("idle")
+
+
+@scenario("One.", flags=ALL)
+def a_command_of_the_person(host):
+    host.prompt("Go.")
+    host.shows("One.")
+    host.is_now("idle")
+    host.type("!", "sleep 3", ENTER)
+    host.is_now("idle", "running")
+    host.stays_so()
+    host.is_now("idle")
+
+
+@scenario("x " * 2000 + "end.", "A summary.")
+def a_compaction_by_the_person(host):
+    host.prompt("Go.")
+    host.shows("xend.")
+    host.is_now("idle")
+    host.prompt("/compact")
+    host.is_now("idle", "running")
+    host.stays_so()
+    host.is_now("idle")
+
+
+@scenario(bash("sleep 2"), bash("sleep 2"), "All done.", flags=ALL)
+def a_host_that_is_stopped_for_a_while(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("sleep2")
+    os.kill(host.pid, signal.SIGSTOP)
+    host.stays_so(8)
+    os.kill(host.pid, signal.SIGCONT)
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+@scenario(model=RefusingModel)
+def a_refusal_of_the_api(host):
+    host.prompt("Go.")
+    host.shows("APIError")
+    host.is_now("error")
+
+
+@scenario(bash("mkdir -p deep && cd deep && pwd"), bash("sleep 2"), "All done.", flags=ALL)
+def an_agent_that_changes_its_folder(host):
+    host.prompt("Go.")
+    host.is_now("running")
+    host.shows("Alldone.")
+    host.is_now("idle")
+
+
+def seconds_wrong(claude, name):
+    """Play a scenario; return for how many seconds the board was wrong, and what it showed then."""
+    play, answers, flags, mode, kind = SCENARIOS[name]
+    with daemon_in(claude.home) as daemon:
+        daemon.start()
+        with kind(*answers) as model:
+            host = Watched(claude, daemon, model, "--permission-mode", mode, *flags)
+            try:
+                play(host)
+                host.stays_so()
+            finally:
+                host.is_over = True
+                host.end()
+    return host.wrong()
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_board_is_wrong_for_two_seconds_at_most(claude, name, report):
+    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    claude.idle_notification_ms = 60_000
+    claude.tailhook("install", "--yes", "--with", "plates")
+    tried = []
+    while len(tried) < ATTEMPTS and (not tried or min(tried)[0] > MAX_WRONG_S):
+        tried.append(seconds_wrong(claude, name))
+    least = min(tried)
+    report(f"{name.replace('_', ' ')}: wrong for {least[0]:.1f} s")
+    assert least[0] <= MAX_WRONG_S, tried
