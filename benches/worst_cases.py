@@ -232,10 +232,11 @@ def store_of_a_million(topic: str) -> Callable[[Path], Path]:
 def budgets_with_8_kb_to_read(folder: Path) -> Path:
     """Make a loop with budgets whose last stop has read the transcript but for its end."""
     [transcript] = folder.parent.glob("*.jsonl")
-    there, at_ms = transcript.stat(), round(time.time() * 1000)
-    spent = f"5000 {at_ms} {there.st_ino}:{there.st_size - 8192}:{at_ms} -"
-    began = {"began": iso_time(time.time() - 3600), "briefed": "bench", "stuck_after": 4}
-    return idle_loop(60, **began, tokens=10**9, minutes=10**6, spent=spent)(folder)
+    there, at = transcript.stat(), time.time()
+    read, at_ms = there.st_size - 8192, round(at * 1000)
+    marks = {"spent": f"5000 {at_ms} {there.st_ino}:{read}:{at_ms} -", "still": f"{read}@{at:.3f} 0 1 0 0"}
+    began = {"began": iso_time(at - 3600), "briefed": "bench", "stuck_after": 4}
+    return idle_loop(60, **began, tokens=10**9, minutes=10**6, **marks)(folder)
 
 
 def store_of_5_gb(folder: Path) -> Path:

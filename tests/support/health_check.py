@@ -17,6 +17,7 @@ class World:
         self.now = 1_000_000.0
         self.looks = {}
         self.processes = {}
+        self.reporting = set()  # the process ids of hosts with a running hook
         self.hosts = {}  # the host's own word, by session
         self.commands = set()  # the process ids and the commands of hosts that run one
         self.database = Database(database_in(Path(folder)))
@@ -32,6 +33,7 @@ class World:
             self.processes.get,
             lambda pid, command, since: (pid, command) in self.commands and since.ts < self.now * 1000,
             lambda plate: self.hosts.get(plate["session_id"]),
+            self.reporting.__contains__,
         )
         self.database.changed = self.health.note
 

@@ -11,9 +11,9 @@ from support.cases import in_one_test
 from support.plate_situations import APPROVAL, IDLE, RUNNING, play
 
 from tailhook.hook.plates import MAX_REPORTED_CHARS
-from tailhook.plates import approvals
-from tailhook.plates.approvals import has_begun
+from tailhook.plates import host_children
 from tailhook.plates.db import Moment
+from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.stores.processes import uptime_ms
 
 ALWAYS = Moment(0, 0)
@@ -109,7 +109,7 @@ LINES = [
 @in_one_test(("asked", "line", "expected"), LINES)
 def test_the_words_of_a_command_are_found_in_what_a_shell_got(monkeypatch, asked, line, expected):
     quoted = "eval '" + line.replace("'", "'\"'\"'") + "' < /dev/null"
-    monkeypatch.setattr(approvals, "lines_of_children", lambda host, since: [f"/bin/bash\0-c\0{quoted}"])
+    monkeypatch.setattr(host_children, "lines_of_children", lambda host, since: [f"/bin/bash\0-c\0{quoted}"])
     assert has_begun(1, asked, ALWAYS) is expected
 
 
@@ -136,9 +136,24 @@ def child():
 
 @pytest.mark.parametrize("platform", [sys.platform, "darwin"])
 def test_a_real_child_is_found_if_it_began_after_the_question(monkeypatch, child, platform):
-    monkeypatch.setattr(approvals.sys, "platform", platform)
+    monkeypatch.setattr(host_children.sys, "platform", platform)
     assert has_begun(os.getpid(), "make the-test", child)
     assert not has_begun(os.getpid(), "make another-test", child)
     assert not has_begun(os.getpid(), "make the-test", Moment(child.ts + 10**9, child.mono + 10**9))
     assert not has_begun(os.getppid(), "make the-test", child)
     assert not has_begun(1 << 30, "make the-test", child)
+
+
+@in_one_test(
+    ("line", "expected"),
+    [
+        ("/home/me/.local/state/tailhook/pool/0af/tailhook-hook\0hook\0plates", True),
+        ("/bin/sh\0-c\0'/home/my me/tailhook-hook' hook plates --exit 0", True),
+        ("python3\0-I\0-S\0/venv/lib/tailhook/hook/entry.py\0plates", True),
+        ("bash\0-c\0eval 'tailhook plates serve'", False),
+        ("vim\0tailhook-hooks.md", False),
+    ],
+)
+def test_a_hook_is_known_by_its_program(monkeypatch, line, expected):
+    monkeypatch.setattr(host_children, "lines_of_children", lambda host, since: [line])
+    assert is_reporting(1) is expected

@@ -348,3 +348,21 @@ def test_a_database_that_is_away_is_not_one_plates_failure(tmp_path, monkeypatch
     fail(IntegrityError("UPDATE", {}, sqlite3.IntegrityError("a row that cannot be")))
     assert checked.check() == 0
     database.close()
+
+
+@pytest.mark.parametrize("kind", ["tool_start:ExitPlanMode", "prompt_submit"])
+def test_while_an_event_is_still_to_come_nothing_is_concluded(world, kind):
+    world.processes[5] = 1234
+    world.event("s", kind, pid=5, pid_started=1234)
+    before = world.status("s")
+    world.now += 5
+    world.looks["s"] = Look(world.now - 3, at=world.now - 3, turn_over=True)
+    world.reporting.add(5)
+    assert world.health.check() == 0
+    world.reporting.clear()
+    world.is_drained = lambda: False
+    assert world.health.check() == 0
+    assert world.status("s") == before
+    world.is_drained = lambda: True
+    assert world.health.check() == 1
+    assert world.status("s") == "idle"

@@ -37,9 +37,9 @@ from tailhook.machines.plates import (
     judge_host_status,
 )
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
-from tailhook.plates.approvals import has_begun
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
+from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
 from tailhook.plates.tables import Plate, is_row_error
 from tailhook.stores import processes
@@ -92,6 +92,7 @@ class Since(NamedTuple):
 
 
 ANY_TIME = Since()
+UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY)  # unless a hook is late
 
 
 class Health:
@@ -105,8 +106,9 @@ class Health:
     uptime: returns seconds since the machine's start; a user cannot set it.
     look: returns what a transcript shows since an event, or None if there is no transcript.
     started: returns when a process started, or None if it is gone.
-    has_begun: see `approvals.has_begun`.
+    has_begun: see `host_children.has_begun`.
     host_status: see `host_status.read_status`.
+    is_reporting: see `host_children.is_reporting`.
     """
 
     def __init__(
@@ -120,6 +122,7 @@ class Health:
         started: "Callable[[int], float | None] | None" = None,
         has_begun: Callable[[int, str, Moment], bool] = has_begun,
         host_status: Callable[[Plate], HostStatus | None] = read_status,
+        is_reporting: Callable[[int], bool] = is_reporting,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -131,6 +134,7 @@ class Health:
         self.started = started or find_process_start
         self.has_begun = has_begun
         self.host_status = host_status
+        self.is_reporting = is_reporting
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -239,7 +243,13 @@ class Health:
             tool = next(iter(situation.waits), None)
         if plate["background"] and event == Event(EventKind.TURN_ENDED):
             return None, None  # the turn goes on when an agent in the background ends
+        if event in UNREPORTED and not self.has_reported(plate):
+            return None, None  # the hook's event is the better one
         return event, tool
+
+    def has_reported(self, plate: Plate) -> bool:
+        """Return whether all events of a plate have come. A hook may take longer than SETTLING_TIME."""
+        return self.is_drained() and not (plate["pid"] is not None and self.is_reporting(plate["pid"]))
 
     def event_in_transcript(
         self, path: str, plate: Plate, waits: Tools, now: float

@@ -1,4 +1,4 @@
-"""Finds the process of a command that waits for approval: then a person has approved it, and no hook reports that."""
+"""Looks at the children of a host: an approved command, and running hooks."""
 
 import contextlib
 import os
@@ -15,11 +15,12 @@ from tailhook.plates.db import Moment
 from tailhook.stores.atomic import read_file
 from tailhook.stores.processes import process_start
 
+HOOK = re.compile(r"tailhook-hook\b|tailhook/hook/entry\.py")  # in the command line of a hook, also behind `sh -c`
 WORDS = re.compile(r"\w+")  # a shell in between may quote all other characters
 
 
 def has_begun(host: int, command: str, since: Moment) -> bool:
-    """Return whether a process of the host runs a command.
+    """Return whether a process of the host runs a command: then a person has approved it, and no hook reports that.
 
     host: the process id of the agent's host.
     command: as reported: masked, and cut behind MAX_REPORTED_CHARS.
@@ -27,6 +28,11 @@ def has_begun(host: int, command: str, since: Moment) -> bool:
     """
     wanted = known_words(command)
     return bool(wanted) and any(contains(WORDS.findall(line), wanted) for line in lines_of_children(host, since))
+
+
+def is_reporting(host: int) -> bool:
+    """Return whether a hook of the host runs, so that an event is still to come."""
+    return any(HOOK.search(line) for line in lines_of_children(host, Moment(0, 0)))
 
 
 def known_words(command: str) -> list[str]:
