@@ -2,6 +2,8 @@
 
 import pytest
 
+from tailhook.machines.plates import HostStatus
+
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "fork", "new"])
 def test_a_session_that_was_given_no_prompt_is_idle_after_a_second(world, source):
@@ -12,6 +14,14 @@ def test_a_session_that_was_given_no_prompt_is_idle_after_a_second(world, source
     assert world.health.check() == 1
     assert world.status("s") == "idle"
     assert world.health.check() == 0
+
+
+@pytest.mark.parametrize(("word", "status"), [("idle", "idle"), ("busy", "running")])
+def test_a_host_that_is_idle_is_not_waited_for(world, word, status):
+    world.event("s", "session_start", source="clear")
+    world.hosts["s"] = HostStatus(word, world.now)
+    world.health.check()
+    assert world.status("s") == status
 
 
 def test_a_late_check_also_finds_a_session_without_a_prompt_idle(world):

@@ -476,9 +476,13 @@ def judge_host_status(situation: Situation, last_event: float, host: HostStatus,
     return None
 
 
-def is_at_its_prompt(is_unprompted: bool, status: Status, last_event: float, now: float) -> bool:
+def is_at_its_prompt(
+    is_unprompted: bool, host: HostStatus | None, status: Status, last_event: float, now: float
+) -> bool:
     """Return whether a started session got no prompt, and so waits for its first one.
 
-    If a host is started with a prompt, it submits the prompt at once.
+    If a host is started with a prompt, it submits the prompt at once, and is not idle.
     """
-    return status is Status.RUNNING and is_unprompted and not last_event <= now <= last_event + SETTLING_TIME
+    has_waited = not last_event <= now <= last_event + SETTLING_TIME
+    is_idle = host is not None and host.word == "idle"
+    return status is Status.RUNNING and is_unprompted and (is_idle or has_waited)

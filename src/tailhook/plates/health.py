@@ -229,7 +229,8 @@ class Health:
             return Event(EventKind.SESSION_END), None
         status = Status(plate["status"])
         last_event = plate["event_ts"] / 1000
-        if is_at_its_prompt(bool(plate["unprompted"]), status, last_event, now):
+        host = self.host_status(plate) if status in EXAMINED else None
+        if is_at_its_prompt(bool(plate["unprompted"]), host, status, last_event, now):
             return Event(EventKind.TURN_ENDED), None
         for asked in commands_of(plate):
             if self.has_begun(*asked.process):
@@ -238,7 +239,7 @@ class Health:
             return None, None
         situation = situation_of(plate)
         event, tool = self.event_in_transcript(plate["transcript_path"], plate, situation.waits, now)
-        if event is None and (host := self.host_status(plate)):
+        if event is None and host:
             event = judge_host_status(situation, last_event, host, now)
             tool = next(iter(situation.waits), None)
         if plate["background"] and event == Event(EventKind.TURN_ENDED):
