@@ -52,8 +52,10 @@ for line in sys.stdin:
 class Interactive(Terminal):
     """A session of Claude Code in a terminal, and the statuses that the daemon reports for it.
 
-    statuses: those that each session had, in their order, without repetitions.
+    statuses: those that each session had, in their order, without repetitions. They begin with "running", "idle".
     """
+
+    begins_idle = True  # whether to wait until the board shows the session at its prompt
 
     def __init__(self, claude, daemon, model: Model, *flags: str) -> None:
         answers = {"approved": [KEY], "rejected": []}
@@ -77,6 +79,8 @@ class Interactive(Terminal):
         self.shows("modeon")
         self.shows("\u276f")  # the sign of the prompt
         time.sleep(1)
+        if self.begins_idle:
+            wait_until(lambda: self.status() == "idle")
 
     def watch(self) -> None:
         """Note every status that the daemon reports, until the daemon ends."""

@@ -51,6 +51,8 @@ def held(seconds, answer):
 class Watched(Interactive):
     """A session in a terminal. Its status on the board is noted all the time."""
 
+    begins_idle = False
+
     def __init__(self, *words):
         self.truths, self.looks, self.is_over = [], [], False
         super().__init__(*words)
