@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager, suppress
 
 import httpx
+import psutil
 from model import Model
 from run_hosts import host_path
 from support.daemon import sse, wait_until
@@ -72,6 +73,7 @@ class Interactive(Terminal):
         self.daemon = daemon
         self.statuses: dict[str, list[str]] = {}
         self.is_gone = False
+        self.left: list[psutil.Process] = []
         threading.Thread(target=self.watch, daemon=True).start()
         env = {**claude.env, "TERM": "xterm-256color", "ANTHROPIC_BASE_URL": model.url}
         super().__init__([str(host_path("claude")), *flags], env, claude.project)
@@ -143,7 +145,8 @@ class Interactive(Terminal):
         wait_until(has_happened)
 
     def kill(self) -> None:
-        """Kill the host."""
+        """Kill the host. The commands that it runs are killed at the end."""
+        self.left = psutil.Process(self.pid).children(recursive=True)
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         self.is_gone = True
@@ -152,6 +155,9 @@ class Interactive(Terminal):
         """End the host, as a closed terminal does."""
         if self.is_gone:
             os.close(self.fd)
+            for process in self.left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
             return
         os.kill(self.pid, signal.SIGHUP)
         end = time.monotonic() + 10
