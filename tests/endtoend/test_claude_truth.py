@@ -80,6 +80,17 @@ class Watched(Interactive):
         self.is_now("awaiting_approval")
         time.sleep(DIALOG_S)
 
+    def goes_on(self, *keys):
+        """Answer the host's dialog. The turn goes on, to its end."""
+        self.type(*keys)
+        self.is_now("running")
+        self.ends()
+
+    def ends(self):
+        """Wait until the host shows the last words of the turn."""
+        self.shows("Alldone.")
+        self.is_now("idle")
+
     def wrong(self):
         """Return for how many seconds the board was wrong, and what it showed then."""
         total, found = 0.0, set()
@@ -98,20 +109,14 @@ class Watched(Interactive):
 def an_approved_command(host):
     host.prompt("Go.")
     host.asks()
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario([use("Write", file_path="new.txt", content="x")], held(3, "All done."))
 def an_approved_edit(host):
     host.prompt("Go.")
     host.asks()
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario([*bash("touch x"), *bash("touch y; sleep 4")], "All done.")
@@ -120,10 +125,7 @@ def two_approved_commands(host):
     host.asks()
     host.type(ENTER)
     time.sleep(DIALOG_S)
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario(bash("touch x"), "All done.")
@@ -138,10 +140,7 @@ def a_denied_command(host):
 def a_command_denied_in_words(host):
     host.prompt("Go.")
     host.asks()
-    host.type(DOWN, DOWN, DOWN, "\t", "Use another file.", ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(DOWN, DOWN, DOWN, "\t", "Use another file.", ENTER)
 
 
 @scenario([QUESTION], held(4, "All done."))
@@ -150,10 +149,7 @@ def an_answered_question(host):
     host.shows("Whichone?")
     host.is_now("awaiting_input")
     time.sleep(DIALOG_S)
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario([QUESTION], "All done.")
@@ -172,10 +168,7 @@ def an_approved_plan(host):
     host.shows("Exitplanmode?")
     host.is_now("awaiting_approval")
     time.sleep(DIALOG_S)
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario([use("ExitPlanMode", plan="1. Do it.")], "All done.", mode="plan")
@@ -192,10 +185,7 @@ def a_refused_plan(host):
 def an_approved_command_of_a_sub_agent(host):
     host.prompt("Go.")
     host.asks()
-    host.type(ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on(ENTER)
 
 
 @scenario([use("mcp__asker__ask")], held(4, "All done."), flags=mcp_flags())
@@ -204,10 +194,7 @@ def an_answered_question_of_a_server(host):
     host.shows("Yourname?")
     host.is_now("awaiting_input")
     time.sleep(DIALOG_S)
-    host.type("me", DOWN, ENTER)
-    host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.goes_on("me", DOWN, ENTER)
 
 
 # ---- interruptions -----------------------------------------------------------
@@ -308,8 +295,7 @@ def a_host_that_is_killed_while_it_asks(host):
 def several_tools(host):
     host.prompt("Go.")
     host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.ends()
 
 
 @scenario(
@@ -318,8 +304,7 @@ def several_tools(host):
 def two_agents_in_the_background(host):
     host.prompt("Go.")
     host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.ends()
 
 
 @scenario([use("Bash", command="sleep 5", description="b", run_in_background=True)], "It runs.", "All done.", flags=ALL)
@@ -329,8 +314,7 @@ def a_shell_in_the_background(host):
     host.is_now("idle")
     host.stays_so(3)
     host.is_now()
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.ends()
 
 
 @scenario(bash("touch x; sleep 4"), held(2, "One."), flags=ALL)
@@ -375,8 +359,7 @@ def a_host_that_is_stopped_for_a_while(host):
     os.kill(host.pid, signal.SIGSTOP)
     host.stays_so(8)
     os.kill(host.pid, signal.SIGCONT)
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.ends()
 
 
 @scenario(model=RefusingModel)
@@ -390,8 +373,7 @@ def a_refusal_of_the_api(host):
 def an_agent_that_changes_its_folder(host):
     host.prompt("Go.")
     host.is_now("running")
-    host.shows("Alldone.")
-    host.is_now("idle")
+    host.ends()
 
 
 def seconds_wrong(claude, name):

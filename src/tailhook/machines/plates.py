@@ -30,7 +30,7 @@ class Status(Enum):
 class EventKind(Enum):
     """What happened to a session. The hooks report all but `permission_given` and `health_check_recovery`.
 
-    The daemon finds `health_check_recovery`, `interrupted` and `turn_ended` in transcripts.
+    The daemon finds these two, `interrupted` and `turn_ended` in transcripts, hosts' files and processes.
     """
 
     SESSION_START = "session_start"
@@ -41,7 +41,7 @@ class EventKind(Enum):
     STOP_BLOCKED = "stop_blocked"  # a machine sent the agent on
     STOP_FAILURE = "stop_failure"  # the turn ended in an error of the API
     PERMISSION_ASKED = "permission_asked"
-    PERMISSION_GIVEN = "permission_given"  # the daemon has seen the process of the awaited command
+    PERMISSION_GIVEN = "permission_given"  # a tool that waited for approval runs
     INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
     INPUT_GIVEN = "input_given"  # the person answered the MCP server
     SUBAGENT_STOP = "subagent_stop"
@@ -460,10 +460,10 @@ class HostStatus(NamedTuple):
 
 
 def judge_host_status(situation: Situation, last_event: float, host: HostStatus, now: float) -> Event | None:
-    """Return an event in the host's own word about a session that no hook reported, or None.
+    """Return an event that only the host's own word about a session shows, or None.
 
-    A turn that ends before the first answer leaves no other sign. A hook may report any other end of a turn within
-    SETTLING_TIME.
+    A turn that is interrupted before the first answer leaves no other sign. Hooks report all other ends of a turn,
+    within SETTLING_TIME.
 
     last_event, now: Unix seconds.
     """

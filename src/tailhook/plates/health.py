@@ -57,7 +57,7 @@ WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
 RESTLESS_S = STALENESS_THRESHOLD + 2  # after a change: until then a check may find what has settled meanwhile
 MAX_SHARE = 0.05  # of the time, that the checks between those at the interval may take
 SHELL_TOOL = "Bash"  # of Claude Code and Codex
-MAX_WATCHED = 200  # transcripts, and processes, that are looked at each second
+MAX_WATCHED = 200  # of each kind (transcripts, hosts' files, processes) are looked at each second
 INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
 MAX_NEWEST_RECORDS = 50  # from the transcript's end, to search for the session's newest record
@@ -98,7 +98,7 @@ UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY)
 class Health:
     """Checks every open plate that this daemon looks after: every 10 s, and soon after a change.
 
-    A change is an event, a write to a transcript, or the end of a process.
+    A change is an event, a write to a transcript or to a host's file, the start of an awaited command, or a host's end.
 
     owner: the spool's id of this daemon.
     is_drained: returns whether every event in the spool is stored.
