@@ -4,10 +4,13 @@ import json
 import re
 
 from model import Model, bash, use
+from support.host import wait_until
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 GOAL = "Make the tests pass."
 START = bash(f"tailhook loop start --max 20 '{GOAL}'")
+START_CLOSELY = bash("tailhook loop start --stuck-after 2 Work.")  # six failures end it
+FAILING = bash("cat /nonexistent")
 
 
 def iterations(model: Model) -> list[int]:
@@ -139,15 +142,21 @@ def test_an_agent_that_stands_still_is_let_go_and_the_person_reads_why(installed
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "STUCK"
 
 
-def test_the_same_failing_call_in_the_first_turn_of_a_loop_ends_it(installed):
-    begin, failing = bash("tailhook loop start --stuck-after 2 Work."), bash("cat /nonexistent")
-    with Model(*[failing] * 6, begin, *[failing] * 5, "A.", DONE) as model:
+def test_calls_that_failed_before_a_loop_do_not_count_in_it(installed):
+    with Model(*[FAILING] * 6, START_CLOSELY, *[FAILING] * 5, "A.", DONE) as model:
         installed.run(model)
-    assert "[ITERATION 2/10]" in model.requests[-1].said  # five calls in the loop; those before it do not count
+    assert "[ITERATION 2/10]" in model.requests[-1].said
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
-    with Model(begin, *[failing] * 6, "B.", "C.", DONE) as model:
+
+
+def test_the_same_failing_call_in_the_first_turn_of_a_loop_ends_it(installed):
+    def once_all_are_written(_):  # the transcript may get the last result after the stop, and a model takes longer
+        [transcript] = (installed.home / ".claude/projects").glob("*/*.jsonl")
+        wait_until(lambda: transcript.read_text().count('"is_error":true') == 6)
+        return "B."
+
+    with Model(START_CLOSELY, *[FAILING] * 6, "A.", once_all_are_written, DONE) as model:
         installed.run(model)
-    # If the transcript has no result of the last call yet, it counts at the next stop, before the signal.
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "STUCK"
 
 

@@ -1,19 +1,11 @@
 """The memory machine in whole sessions of Claude Code."""
 
 import json
-import time
 
 from model import Model, bash
+from support.host import wait_until
 
 DECIDED = "We decided to use SQLite instead of a server because it needs no set-up.\nWe chose WAL over a lock file."
-
-
-def wait_until(there):
-    """Wait until the condition is true, for at most ten seconds."""
-    end = time.monotonic() + 10
-    while not there():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def test_what_was_decided_is_said_once_a_session(claude):
