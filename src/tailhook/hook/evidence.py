@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     TimedHappening = tuple[float, Edit | str | bool | None]
 
 MAX_SUB_AGENTS = 500  # transcripts to read
-FIRST_TYPED_BYTES = 1 << 20  # searched first for a person's commands; then four times as many
+FIRST_TYPED_BYTES = 1 << 16  # searched first for a person's commands; then four times as many
 FOREVER = float("inf")
 LATE_MESSAGE_TIMEOUT_S = 1.0
 MESSAGE_POLL_INTERVAL_S = 0.01
