@@ -261,6 +261,20 @@ def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_cl
     wait_until(lambda: hidden(daemon) == set())
 
 
+def test_a_session_without_a_sign_is_not_shown_as_running(daemon, board):
+    daemon.post("prompt_submit", "one", project_path="/one")
+    expect(row(board, "one").locator(".status")).to_have_text("running")
+    daemon.make_older(7300)
+    daemon.post("stop", "two", project_path="/two")  # it lets the daemon check all sessions soon
+    expect(row(board, "one").locator(".status")).to_have_text("no sign for 2h")
+    expect(row(board, "one")).to_have_attribute("data-tone", "muted")
+    row(board, "one").locator(".open").click()
+    expect(board.locator("#details .status .words")).to_have_text("no sign for 2h")
+    daemon.post("tool_call", "one", project_path="/one")
+    expect(board.locator("#details .status .words")).to_have_text("running")
+    expect(row(board, "one").locator(".status")).to_have_text("running")
+
+
 def test_a_hidden_plate_is_gone_from_every_board_until_its_next_prompt(daemon, board, open_board):
     first, second = board, open_board(daemon)
     daemon.post("permission_asked", "one", project_path="/one", tool_name="Bash")

@@ -1,5 +1,7 @@
 """What the board shows of a session of Claude Code in a terminal, from status to status."""
 
+import os
+import signal
 import threading
 import time
 
@@ -259,6 +261,33 @@ def test_the_host_reports_that_it_has_waited_for_a_prompt(board, claude):
         host.happens("stop")
         host.happens("turn_ended")
         assert host.status() == "idle"
+
+
+def test_a_host_that_thinks_for_long_runs_and_one_that_a_person_has_stopped_shows_no_sign(board):
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        over.wait()
+        return "Done."
+
+    with Model(answer) as model, board(model) as host:
+
+        def words():
+            return host.daemon.plates()[host.id]["status_words"]
+
+        host.prompt("Do the work.")
+        assert asked.wait(60)
+        host.comes_to("running")
+        host.daemon.make_older(120)
+        time.sleep(CHECKS_S)
+        assert words() == "running"  # the host's own file shows it
+        os.kill(host.pid, signal.SIGSTOP)
+        wait_until(lambda: words() == "no sign")
+        os.kill(host.pid, signal.SIGCONT)
+        wait_until(lambda: words() == "running")
+        over.set()
+        host.comes_to("running", "idle")
 
 
 class RefusingHandler(MessagesHandler):

@@ -19,11 +19,16 @@ def codex(tmp_path):
 
 
 @pytest.fixture
-def board(codex):
-    """Yield a function that returns the statuses on the board of a running daemon."""
+def daemon(codex):
+    """Yield a running daemon."""
     with daemon_in(codex.home) as daemon:
-        daemon.start()
-        yield lambda: [plate["status"] for plate in daemon.plates().values()]
+        yield daemon.start()
+
+
+@pytest.fixture
+def board(daemon):
+    """Return a function that returns the statuses on the board."""
+    return lambda: [plate["status"] for plate in daemon.plates().values()]
 
 
 def test_a_session_is_idle_after_escape_in_a_tool(codex, board):
@@ -52,3 +57,27 @@ def test_a_session_is_idle_after_escape_before_the_first_answer(codex, board):
         wait_until(lambda: board() == ["idle"])
         over.set()
         assert codex.events()[-1] == "interrupted"
+
+
+def words(daemon):
+    """Return the words for the session's status on the board."""
+    [plate] = daemon.plates().values()
+    return plate["status_words"]
+
+
+def test_there_is_no_sign_of_a_session_while_it_thinks_for_long(codex, daemon):
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        over.wait()
+        return codex.bash("sleep 1000")
+
+    with codex.model(answer) as model, codex.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        assert asked.wait(60)
+        wait_until(lambda: codex.events()[-1:] == ["prompt_submit"] and words(daemon) == "running")
+        daemon.make_older(120)
+        wait_until(lambda: words(daemon) == "no sign")
+        over.set()
+        wait_until(lambda: words(daemon) == "running")

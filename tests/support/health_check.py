@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import sqlalchemy as sa
+
 from support.databases import database_in
 from tailhook.plates.db import Database
 from tailhook.plates.health import Health
 from tailhook.plates.schemas import Report
+from tailhook.plates.tables import plates
 
 OWNER = "this daemon"
 
@@ -19,6 +22,8 @@ class World:
         self.processes = {}
         self.reporting = set()  # the process ids of hosts with a running hook
         self.hosts = {}  # the host's own word, by session
+        self.written = {}  # when a transcript was last written, by session
+        self.stopped = set()  # the process ids of stopped hosts
         self.commands = set()  # the process ids and the commands of hosts that run one
         self.database = Database(database_in(Path(folder)))
         self.set_forward = 0.0
@@ -34,6 +39,8 @@ class World:
             lambda pid, command, since: (pid, command) in self.commands and since.ts < self.now * 1000,
             lambda plate: self.hosts.get(plate["session_id"]),
             self.reporting.__contains__,
+            lambda plate: self.written.get(plate["session_id"], 0.0),
+            self.stopped.__contains__,
         )
         self.database.changed = self.health.note
 
@@ -51,7 +58,13 @@ class World:
             "transcript_path": session,
             "ts": int(self.now * 1000),
         }
+        before = self.database.get(session)
         self.database.record(Report(**{**common, **fields}), owner=owner)
+        after = self.database.get(session)
+        if after and (before is None or after["version"] > before["version"]):
+            received = sa.update(plates).where(plates.c.session_id == session).values(updated_at=int(self.now * 1000))
+            with self.database.engine.begin() as tx:
+                tx.execute(received)
 
     def status(self, session):
         return self.database.get(session)["status"]

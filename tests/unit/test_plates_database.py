@@ -279,6 +279,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "symbol": "●",
         "status_words": "running",
         "tone": "running",
+        "silent_since": None,
         "detail": "Bash",
         "search": "/p\nmain\nrunning\nbash\nh\nu\ns",
     }

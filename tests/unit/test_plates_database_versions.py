@@ -37,10 +37,12 @@ def test_a_database_of_every_earlier_version_is_brought_to_the_newest_one_and_ba
         connection.execute(sa.text(f"INSERT INTO plates ({', '.join(names)}) VALUES ({values})"), row)
         event = {"event_id": "e", "session_id": "s", "event_type": "stop", "ts": 5, "received_at": 6}
         connection.execute(sa.text(f"INSERT INTO events ({', '.join(event)}) VALUES (:{', :'.join(event)})"), event)
+        if "event_counts" in before:
+            connection.execute(sa.text("INSERT INTO event_counts (event_type, count) VALUES ('stop', 1)"))
     database = Database(url)
     plate = database.get("s")
     assert (plate["since"], plate["tools"], plate["unprompted"], plate["owner"]) == (77, None, None, None)
-    assert (plate["folder"], plate["background"], plate["hidden_at"]) == (None, None, None)
+    assert (plate["folder"], plate["background"], plate["hidden_at"], plate["silent_since"]) == (None,) * 4
     assert database.event_counts() == {"stop": 1}
     database.record(ended("AskUserQuestion", "a"))
     assert status(database) == "running"

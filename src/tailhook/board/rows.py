@@ -19,6 +19,7 @@ from tailhook.board.view import (
     lay_out_bars,
     list_labels,
     plate_age,
+    status_words,
     sum_by_status,
 )
 from tailhook.hook.answer import plain
@@ -69,7 +70,7 @@ def draw_wide(plate: PlateOut, now: float, width: int) -> Text:
     project = flexible * 2 // 5
     branch = (flexible - project) // 2
     return Text.assemble(
-        (f" {plate['symbol']} {fit(plate['status_words'], STATUS_WIDTH - 1)}", colour),
+        (f" {plate['symbol']} {fit(status_words(plate, now), STATUS_WIDTH - 1)}", colour),
         (fit(plate["name"], project - 1) + " ", style_of_name(plate)),
         (fit(plate["git_branch"] or "", branch - 1) + " ", BRANCH),
         (fit(plate["detail"], flexible - project - branch - 1) + " ", style_of_detail(plate)),
@@ -87,7 +88,7 @@ def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
         (fit(plate["name"], width - 4 - cell_len(last)), style_of_name(plate)),
         (last, DIM),
     )
-    second = Text.assemble("    ", (plate["status_words"], colour))
+    second = Text.assemble("    ", (status_words(plate, now), colour))
     for words, style in ((plate["git_branch"], BRANCH), (plate["detail"], style_of_detail(plate))):
         if words:
             second.append(" · ", DIM).append(words, style)
@@ -139,7 +140,7 @@ def draw_help(keys: Iterable[tuple[str, str]], statuses: Iterable[StatusOut]) ->
 def draw_facts(details: DetailsOut, now: float) -> Text:
     """Return the facts about a plate, one on each line."""
     colour = TONE_COLOURS[details["tone"]]
-    text = Text.assemble((f"{details['symbol']} {details['status_words']}", f"bold {colour}"))
+    text = Text.assemble((f"{details['symbol']} {status_words(details, now)}", f"bold {colour}"))
     text.append(f" for {plate_age(details, now)}" if details["status"] is not Status.RUNNING else "", DIM)
     lines = (
         ("error", details["error"], TONE_COLOURS["error"]),

@@ -67,6 +67,16 @@ def started_waiting(before: PlateOut | None, after: PlateOut) -> bool:
     return after["group"] == "attention" and (before is None or before["group"] != "attention")
 
 
+def status_words(plate: PlateOut, now: float) -> str:
+    """Return the words for a plate's status, or for how long there was no sign of its session.
+
+    now: Unix seconds.
+    """
+    silent_since = plate["silent_since"]
+    words = plate["status_words"]
+    return words if silent_since is None else f"{words} for {format_age(now - parse_time(silent_since))}"
+
+
 def plate_age(plate: PlateOut, now: float) -> str:
     """Return how long a plate has had its status.
 

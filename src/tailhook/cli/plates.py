@@ -219,7 +219,7 @@ def list_plates(arguments: argparse.Namespace) -> None:
     if arguments.json:
         print_json({"plates": plates})
         return
-    from tailhook.board.view import plate_age, read_plate, select_plates
+    from tailhook.board.view import plate_age, read_plate, select_plates, status_words
     from tailhook.pictures.terminal import count_cells
     from tailhook.plates.client import check_running_version
 
@@ -230,7 +230,7 @@ def list_plates(arguments: argparse.Namespace) -> None:
     shown = select_plates(map(read_plate, plates), closed=True)
     rows = [
         (
-            plate["status"].value,
+            status_words(plate, now) if plate["silent_since"] else plate["status"].value,
             plate_age(plate, now),
             plate["project_path"],
             plate["git_branch"] or "",

@@ -12,6 +12,7 @@ HEALTH_CHECK_INTERVAL = 10  # seconds between two looks at the transcripts, at m
 STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the last event
 SETTLING_TIME = 1  # seconds after a record or a start, in which a hook may still report more of the same step
 MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
+SIGN_TIMEOUT = 60  # seconds without any sign of a session, after which nothing is known about its work
 MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool without a wait is forgotten
 
 
@@ -381,6 +382,14 @@ STARTED = ("startup", "resume", "clear", "fork", "new")
 def is_stale(transcript_changed: float, last_event: float) -> bool:
     """Return whether a transcript went on without an event. Both times are Unix seconds."""
     return transcript_changed > last_event + STALENESS_THRESHOLD
+
+
+def is_silent(status: Status, last_sign: float, now: float) -> bool:
+    """Return whether a session should work, but has shown no sign of it for too long. Both times are Unix seconds.
+
+    A session that waits for a person, or is idle, needs no sign: nothing happens until the person acts.
+    """
+    return status in (Status.STARTING, Status.RUNNING) and now > last_sign + SIGN_TIMEOUT
 
 
 class Look(NamedTuple):

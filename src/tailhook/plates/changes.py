@@ -83,6 +83,7 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     if is_newest:
         set_process(new, report, event.kind)
         new["owner"] = owner
+        new["silent_since"] = None
         new["background"] = count_background_agents(plate, report, event)
     if is_newest and is_own:
         here = report.folder or report.project_path

@@ -56,7 +56,9 @@ MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]
-SELECT_OPEN = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value, plates.c.owner == sa.bindparam("owner"))
+SELECT_OPEN = SELECT_PLATES.where(
+    plates.c.status != Status.CLOSED.value, plates.c.owner.is_not_distinct_from(sa.bindparam("owner"))
+)
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 DAY_MS = 86_400_000
 MAX_TRANSACTION_S = 0.05  # of one transaction that stores a backlog; other writers wait meanwhile
@@ -242,6 +244,7 @@ class Database:
                     set_situation(new, after, at.ts, now)
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False
+                    new["silent_since"] = None
                     if after.own is not Status.RUNNING:  # the end of a sub-agent's wait ends no sub-agent
                         new["background"] = None
                     if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
@@ -270,6 +273,22 @@ class Database:
             if plate:
                 self.changed(plate)
         return plate
+
+    def set_silence(self, plate: Plate, since: int | None) -> bool:
+        """Store since when there is no sign of a session. Returns False if the plate changed after it was read.
+
+        This is not an event of the session: its age and its place in the lists of all plates stay.
+        """
+        new: Plate = {**plate, "silent_since": since}
+        try:
+            with self.writing:
+                with self.engine.begin() as tx:
+                    changed = update(tx, new, plate["updated_at"])
+                    self.notify(tx, plate["session_id"])
+                self.changed(changed)
+        except RacedError:
+            return False
+        return True
 
     def confirm_process(self, plate: Plate, started: float) -> None:
         """Mark the plate's process id as confirmed and store when the process started."""
@@ -367,8 +386,11 @@ class Database:
         with self.engine.connect() as tx:
             return [(row[0], row[1]) for row in tx.execute(sa.select(plates.c.session_id, plates.c.project_path))]
 
-    def open_plates(self, owner: str) -> list[Plate]:
-        """Return the plates that are not closed and that the daemon with this spool's id looks after."""
+    def open_plates(self, owner: str | None) -> list[Plate]:
+        """Return the plates that are not closed and that the daemon with this spool's id looks after.
+
+        owner: None for those that no daemon looks after.
+        """
         with self.engine.connect() as tx:
             return [plate_of(row) for row in tx.execute(SELECT_OPEN, {"owner": owner}).mappings()]
 

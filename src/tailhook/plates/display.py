@@ -47,6 +47,7 @@ EVENT_WORDS: dict[str, str] = {
     EventKind.TOOL_CALL.value: "tool ends",
     STOP_PAUSED: "stop, loop paused",
 }
+NO_SIGN = "no sign"  # of a session that should work
 NO_MESSAGE = "There is no message of the agent that can be read."
 MAX_RANK_NAME_CHARS = 100
 
@@ -59,6 +60,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
     status = STATUSES[Status(plate["status"])]
     values = dict(plate)
     shared = cast("PlateFields", {field: values[field] for field in PlateFields.__annotations__})
+    silent_since = plate["silent_since"]
     return {
         **shared,
         "pid": None if plate["pid_is_guess"] else plate["pid"],
@@ -70,8 +72,9 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "group": group_of(plate),
         "rank": rank_of(plate),
         "symbol": status["symbol"],
-        "status_words": status["words"],
-        "tone": status["tone"],
+        "status_words": status["words"] if silent_since is None else NO_SIGN,
+        "tone": status["tone"] if silent_since is None else "muted",
+        "silent_since": None if silent_since is None else format_ms(silent_since),
         "detail": detail_of(plate),
         "hidden": plate["hidden_at"] is not None,
         "search": search_text(plate),
@@ -152,11 +155,13 @@ def rank_of(plate: Plate) -> str:
 def search_text(plate: Plate) -> str:
     """Return what a filter searches, in small letters."""
     words = STATUSES[Status(plate["status"])]["words"]
+    silence = None if plate["silent_since"] is None else NO_SIGN
     fields = (
         plate["project_path"],
         plate["folder"],
         plate["git_branch"],
         words,
+        silence,
         plate["last_tool"],
         plate["host"],
         plate["user"],

@@ -52,6 +52,8 @@ class PlateOut(PlateFields):
     group: its group on the board.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
+    silent_since: when the last sign of a session that should work came; null unless nothing is known since. The boards
+        then show "no sign for 4m" (status_words and this time) in place of the status.
     detail: the error, the last tool, or "loop paused"; "" for a closed session, "hidden" for a hidden one.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
@@ -67,6 +69,7 @@ class PlateOut(PlateFields):
     symbol: str
     status_words: str
     tone: Tone
+    silent_since: str | None
     detail: str
     hidden: bool
     search: str

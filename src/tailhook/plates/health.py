@@ -34,6 +34,7 @@ from tailhook.machines.plates import (
     Tools,
     examine,
     is_at_its_prompt,
+    is_silent,
     judge_host_status,
 )
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
@@ -41,6 +42,7 @@ from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
+from tailhook.plates.signs import agents_folder, is_suspended, is_working, last_write
 from tailhook.plates.tables import Plate, is_row_error
 from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
@@ -109,6 +111,7 @@ class Health:
     has_begun: see `host_children.has_begun`.
     host_status: see `host_status.read_status`.
     is_reporting: see `host_children.is_reporting`.
+    last_write, is_suspended: see `tailhook.plates.signs`.
     """
 
     def __init__(
@@ -123,6 +126,8 @@ class Health:
         has_begun: Callable[[int, str, Moment], bool] = has_begun,
         host_status: Callable[[Plate], HostStatus | None] = read_status,
         is_reporting: Callable[[int], bool] = is_reporting,
+        last_write: Callable[[Plate], float] = last_write,
+        is_suspended: Callable[[int], bool] = is_suspended,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -135,6 +140,8 @@ class Health:
         self.has_begun = has_begun
         self.host_status = host_status
         self.is_reporting = is_reporting
+        self.last_write = last_write
+        self.is_suspended = is_suspended
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -177,10 +184,11 @@ class Health:
         kept = self.database.open_plates(self.owner)
         self.watch(kept)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
-        self.faults = {plate["session_id"]: self.faults.get(plate["session_id"], "") for plate in kept}
-        for plate in kept:
+        strangers = self.database.open_plates(None)
+        self.faults = {one["session_id"]: self.faults.get(one["session_id"], "") for one in (*kept, *strangers)}
+        for plate in [*kept, *strangers]:
             try:
-                changed += self.check_plate(plate)
+                changed += self.check_plate(plate) if plate["owner"] else self.check_silence(plate)
             except SQLAlchemyError as error:
                 if not is_row_error(error):
                     raise
@@ -210,11 +218,27 @@ class Health:
             at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # events after this are newer
             event, tool = self.event_of(plate, self.clock())
             if event is None:
-                return False
+                return self.check_silence(plate)
             if self.database.apply(plate, event, at, tool):
                 return True
             plate = self.database.get(plate["session_id"])
         return False
+
+    def check_silence(self, plate: Plate) -> bool:
+        """Store since when there is no sign of a session that should work. Returns whether that changed its plate."""
+        now = self.clock()
+        last = self.last_sign(plate, now)
+        since = int(last * 1000) if is_silent(Status(plate["status"]), last, now) else None
+        return since != plate["silent_since"] and self.database.set_silence(plate, since)
+
+    def last_sign(self, plate: Plate, now: float) -> float:
+        """Return when the last sign of a session came, in Unix seconds. Looks at its host only if no event is fresh."""
+        last_event = plate["updated_at"] / 1000
+        if plate["owner"] != self.owner or not is_silent(Status(plate["status"]), last_event, now):
+            return last_event
+        if is_working(plate, self.host_status(plate), self.has_begun, self.is_suspended):
+            return now
+        return max(last_event, self.last_write(plate))
 
     def log_once(self, plate: Plate, error: Exception) -> None:
         """Log that a plate cannot be checked, unless its last failure was the same."""
@@ -490,7 +514,7 @@ def results_in(line: bytes, record: Record) -> frozenset[str]:
 
 def transcript_of_agent(path: str, agent_id: str) -> str:
     """Return the path of a sub-agent's transcript, in a folder beside the session's (Claude Code 2.1.329)."""
-    return f"{path.removesuffix('.jsonl')}/subagents/agent-{Path(agent_id).name}.jsonl"
+    return f"{agents_folder(path)}/agent-{Path(agent_id).name}.jsonl"
 
 
 def last_words(path: str) -> str | None:

@@ -36,6 +36,8 @@ class Plate(PlateFields):
     beneath: the session's own status while a sub-agent waits for the person.
     unprompted: whether the session has started and got no prompt yet.
     background: how many agents worked in the background when the turn ended; None after any other event.
+    silent_since: when the last sign of the session came, in Unix milliseconds; None unless it has been silent for too
+        long, see `tailhook.machines.plates.is_silent`.
     hidden_at: when a person hid the session from the boards, by the daemon's clock; None if it is shown.
     """
 
@@ -53,6 +55,7 @@ class Plate(PlateFields):
     beneath: str | None
     unprompted: bool | None
     background: int | None
+    silent_since: int | None
     hidden_at: int | None
     version: int
 

@@ -4,7 +4,7 @@ import { alert, options } from "./alerts.js";
 import { ask, follow } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { apply } from "./stream.js";
-import { clean, line, make, matches, parentFolder, span } from "./words.js";
+import { clean, line, make, matches, parentFolder, span, statusWords } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
@@ -149,32 +149,33 @@ function rowOf(plate) {
 function fill(row, plate) {
   row.plate = plate;
   const name = line(plate.name);
-  const put = (cell, text) => {
-    const element = row.querySelector(`.${cell}`);
-    if (element.textContent !== text) element.textContent = text;
-  };
   row.dataset.status = plate.status;
   row.dataset.tone = plate.tone;
   row.toggleAttribute("data-hidden", plate.hidden);
-  put("sign", plate.symbol);
-  put("status", plate.status_words);
-  put("project", name);
-  put("folder bdi", parentFolder(plate.project_path));
-  put("branch", line(plate.git_branch));
-  put("tool", line(plate.detail));
-  put("todo", line(plate.todo_progress, 20));
-  put("age", age(plate));
+  put(row, "sign", plate.symbol);
+  put(row, "status", statusWords(plate));
+  put(row, "project", name);
+  put(row, "folder bdi", parentFolder(plate.project_path));
+  put(row, "branch", line(plate.git_branch));
+  put(row, "tool", line(plate.detail));
+  put(row, "todo", line(plate.todo_progress, 20));
+  put(row, "age", age(plate));
   row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
-  put("dismiss", plate.hidden ? "↺" : "✕");
+  put(row, "dismiss", plate.hidden ? "↺" : "✕");
+}
+
+// Show text in a cell of a row.
+function put(row, cell, text) {
+  const element = row.querySelector(`.${cell}`);
+  if (element.textContent !== text) element.textContent = text;
 }
 
 const age = (plate) => span(Date.now() - Date.parse(plate.since));
 
 function drawAges() {
   for (const row of rows.values()) {
-    const element = row.querySelector(".age");
-    const text = age(row.plate);
-    if (element.textContent !== text) element.textContent = text;
+    put(row, "age", age(row.plate));
+    put(row, "status", statusWords(row.plate));
   }
 }
 

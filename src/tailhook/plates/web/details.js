@@ -2,7 +2,7 @@
 
 import { ask } from "./daemon.js";
 import { clock, endPeriods, summary, timeline } from "./timeline.js";
-import { clean, line, make } from "./words.js";
+import { clean, line, make, statusWords } from "./words.js";
 
 const MAX_EVENTS = 1000; // in the timeline
 const MAX_LISTED = 200; // events in the list
@@ -71,7 +71,7 @@ function drawPlate() {
   const status = part(".status");
   status.dataset.tone = shown.tone;
   const sign = make("span", { class: "sign", "aria-hidden": "true" }, shown.symbol);
-  status.replaceChildren(sign, make("span", { class: "words" }, shown.status_words));
+  status.replaceChildren(sign, make("span", { class: "words" }, statusWords(shown)));
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
   const facts = [
     ["Asks", asks],
@@ -133,4 +133,8 @@ function drawTimeline() {
 }
 
 new ResizeObserver(drawTimeline).observe(part("figure"));
-setInterval(() => dialog.open && shown.status !== "closed" && drawTimeline(), DRAW_INTERVAL_MS);
+setInterval(() => {
+  if (!dialog.open || shown.status === "closed") return;
+  part(".status .words").textContent = statusWords(shown);
+  drawTimeline();
+}, DRAW_INTERVAL_MS);

@@ -32,6 +32,12 @@ export function span(ms, exact = false) {
   return `${whole}${unit}${rest ? ` ${rest}${UNITS[at + 1][0]}` : ""}`;
 }
 
+// Return the words for a plate's status, or for how long there was no sign of its session.
+export function statusWords(plate) {
+  const since = plate.silent_since;
+  return since ? `${plate.status_words} for ${span(Date.now() - Date.parse(since))}` : plate.status_words;
+}
+
 // Return whether every word of the filter occurs in the text that the daemon provides for it.
 export function matches(plate, filter) {
   return filter.toLowerCase().split(/\s+/).every((word) => plate.search.includes(word));
