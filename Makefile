@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test stress host contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
+.PHONY: help demo test stress host host-matrix contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -88,10 +88,13 @@ mutants: $(VENV)/built $(VENV)/mutants ## changes in the code that no test notic
 # The second command measures, so it runs by itself.
 host: $(VENV)/built $(VENV)/test ## whole sessions of the real agent hosts, without a model (needs npm and unshare); TESTS=... a part of it
 	$(if $(TESTS),,$(BIN)/python tests/endtoend/run_hosts.py -n $(WORKERS) --dist worksteal -k "not test_claude_times")
-	$(BIN)/python tests/endtoend/run_hosts.py $(or $(TESTS),-k "test_claude_times and not events_of_a_turn and not many_agents")
+	$(BIN)/python tests/endtoend/run_hosts.py $(or $(TESTS),-k "test_claude_times and not events_of_a_turn and not many_agents and not handlers_that")
 
 contracts: $(VENV)/contracts ## what the newest releases of the agent hosts send to hooks and take from them (needs npm); HOSTS="codex@0.169.0", CHECK=1
 	$(BIN)/python -m contracts $(if $(CHECK),--check) $(HOSTS)
+
+host-matrix: $(VENV)/built $(VENV)/test ## the same sessions in many releases of the agent hosts, for docs/hosts.md (hours); HOSTS="codex@0.169.0", ENDS=1
+	$(BIN)/python tests/endtoend/host_matrix.py $(if $(ENDS),--ends) $(HOSTS)
 
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import COVERAGE, ENVIRONMENT, SANITIZER, short_folder, tailhook
+from support.host import COVERAGE, ENVIRONMENT, HANGS_S, SANITIZER, short_folder, tailhook
 from support.library_sample import said, text, write_sample
-from support.pool import PACKAGE, Pool
+from support.pool import PACKAGE, Pool, set_constants
 from support.postgres import postgres, wait_for
 
 # The tests of these modules run each hook cold and warm, and compare the two.
@@ -61,9 +61,18 @@ def pool(home):
 
 @pytest.fixture
 def site(home):
-    """Return a copy of the package, with its byte code, that a test may change."""
+    """Return a copy of the package that a test may change. Its hooks wait for their payload as long as a test does."""
     being_written = shutil.ignore_patterns("*.pyc.*")  # another process renames it, perhaps before it is copied
-    return shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=being_written)
+    copy = shutil.copytree(PACKAGE, home / "site" / "tailhook", ignore=being_written)
+    set_constants(copy / "hook" / "payload.py", PAYLOAD_TIMEOUT_S=HANGS_S)
+    return copy
+
+
+@pytest.fixture
+def patient_pool(home, site):
+    """Yield a pool of such a copy: on a busy machine, a test takes longer than a hook waits otherwise."""
+    with Pool(home, package=site) as one:
+        yield one
 
 
 @pytest.fixture(scope="module")

@@ -177,6 +177,36 @@ def test_if_no_daemon_runs_one_is_started(own_daemon):
         end_of_the_started(own_daemon)
 
 
+def ensured(daemon, command, **limits):
+    """Start a daemon as the boards do. Its time for an answer is over at once.
+
+    command: a shell's, in place of the one that starts the daemon; "$@" is that one.
+    """
+    changes = {"TIMEOUT_S": 0, **limits}
+    code = (
+        "import sys\nfrom tailhook.plates import client\nargv = client.daemon_argv()\n"
+        "client.daemon_argv = lambda: ['/bin/sh', '-c', sys.argv[1], 'sh', *argv]\n"
+        f"vars(client).update({changes!r})\nclient.ensure_daemon()"
+    )
+    argv = [sys.executable, "-c", code, command]
+    return subprocess.run(argv, env=daemon.env, capture_output=True, text=True, timeout=HANGS_S / 2, check=False)
+
+
+def test_a_daemon_that_starts_slowly_is_waited_for(own_daemon):
+    own_daemon.stop()
+    del own_daemon.env["TAILHOOK_NO_AUTOSTART"]
+    try:
+        assert ensured(own_daemon, 'sleep 1; exec "$@"').stderr == ""
+    finally:
+        end_of_the_started(own_daemon)
+
+
+def test_a_daemon_that_cannot_start_is_not_waited_for(own_daemon):
+    own_daemon.stop()
+    del own_daemon.env["TAILHOOK_NO_AUTOSTART"]
+    assert "no daemon answers" in ensured(own_daemon, "exit 3", DAEMON_START_TIMEOUT_S=HANGS_S).stderr
+
+
 def test_without_a_terminal_it_names_the_other_commands(board_daemon):
     done = subprocess.run(BOARD, env=board_daemon.env, capture_output=True, text=True, timeout=HANGS_S, check=False)
     assert (done.returncode, done.stdout) == (1, "")

@@ -226,7 +226,7 @@ def test_a_process_that_waits_for_a_removed_lock_file_locks_the_next_one(project
         with first:
             waiting = thread.submit(second.__enter__)
             time.sleep(0.1)
-        waiting.result(10)
+        waiting.result(HANGS_S)
     assert os.path.samestat(Path(second.path).stat(), os.fstat(second.fd))
     second.__exit__()
     assert not Path(second.path).exists()

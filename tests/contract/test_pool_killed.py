@@ -61,14 +61,14 @@ def test_with_a_stopped_process_the_answer_is_right(home, pool, ended):
 
 
 @LINUX
-def test_a_worker_that_is_killed_in_a_request_lets_the_agent_go_with_one_line(pool):
-    pool.stop_until_warm()
-    hook, worker = waiting_hook(pool)
+def test_a_worker_that_is_killed_in_a_request_lets_the_agent_go_with_one_line(patient_pool):
+    patient_pool.stop_until_warm()
+    hook, worker = waiting_hook(patient_pool)
     os.kill(worker, signal.SIGKILL)
     _, stderr = hook.communicate(timeout=STARTS)
     assert (hook.returncode, stderr.count("\n")) == (0, 1)
     assert "was killed" in stderr
-    pool.stop_until_warm()
+    patient_pool.stop_until_warm()
 
 
 @LINUX
@@ -113,27 +113,27 @@ def test_a_pool_without_descriptors_leaves_and_the_answers_are_right(home, pool,
 
 
 @LINUX
-def test_the_end_of_the_client_ends_the_request(pool):
-    pool.stop_until_warm()
-    hook, worker = waiting_hook(pool)
+def test_the_end_of_the_client_ends_the_request(patient_pool):
+    patient_pool.stop_until_warm()
+    hook, worker = waiting_hook(patient_pool)
     pipe = stdin_of(worker)
     hook.kill()
     hook.communicate()
     wait_until(lambda: stdin_of(worker) != pipe)
-    pool.stop_until_warm()
+    patient_pool.stop_until_warm()
 
 
 @LINUX
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_a_warm_hook_as_it_ends_a_cold_one(pool, number):
-    pool.stop_until_warm()
+def test_a_signal_ends_a_warm_hook_as_it_ends_a_cold_one(patient_pool, number):
+    patient_pool.stop_until_warm()
     cold = subprocess.Popen(
-        [*pool.cold, "idle"], env=pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*patient_pool.cold, "idle"], env=patient_pool.env, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     cold.stdin.write("{")
     cold.stdin.flush()
     wait_until(lambda: fcntl.ioctl(cold.stdin, termios.FIONREAD, bytes(4)) == bytes(4))  # it has read that
-    warm, worker = waiting_hook(pool)
+    warm, worker = waiting_hook(patient_pool)
     pipe = stdin_of(worker)
     ends = []
     for hook in (cold, warm):

@@ -63,19 +63,19 @@ def test_a_worker_is_replaced_after_its_last_request(home, site):
         assert pool.end() == ""
 
 
-def test_a_worker_whose_memory_has_grown_is_replaced(home, pool):
-    pool.stop_until_warm()
+def test_a_worker_whose_memory_has_grown_is_replaced(patient_pool):
+    patient_pool.stop_until_warm()
     for size, is_replaced in ((1, False), (40, True)):  # MiB
         payload = json.dumps({**STOP, "x": "x" * (size << 20)})[1:]
-        hook, worker = waiting_hook(pool)
+        hook, worker = waiting_hook(patient_pool)
         _, stderr = hook.communicate(input=payload, timeout=STARTS)
         assert (hook.returncode, stderr) == (0, "")
         if is_replaced:
-            wait_for_replacement(pool, worker)
+            wait_for_replacement(patient_pool, worker)
         else:
-            answer(pool)
-            assert worker in pool.workers()
-    assert pool.end() == ""
+            answer(patient_pool)
+            assert worker in patient_pool.workers()
+    assert patient_pool.end() == ""
 
 
 def test_after_an_exception_that_nothing_had_foreseen_the_worker_is_replaced(home, site):

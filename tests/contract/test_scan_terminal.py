@@ -32,7 +32,7 @@ def test_a_terminal_shows_a_table_with_highlighted_matches_links_and_a_summary(t
 @pytest.mark.parametrize(
     ("words", "summary"),
     [
-        (["--limit", "1"], "1 match; as many as --limit allows, in 0."),
+        (["--limit", "1"], "1 match; as many as --limit allows, in "),
         (["--limit", "1", "--sort", "line"], "1 match; 3 files, "),
         (["--limit", "9"], "2 matches; 3 files, "),
     ],

@@ -31,9 +31,20 @@ def fetch() -> str:
     if there.exists() and there.read_bytes() == wanted and host_path("claude").exists():
         return ""
     there.write_bytes(wanted)
-    npm = ["npm", "install", "--no-audit", "--no-fund", "--loglevel=error"]
-    done = subprocess.run(npm, cwd=FOLDER, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return done.stderr.strip().partition("\n")[0] if done.returncode else ""
+    try:
+        npm("install", folder=FOLDER)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def npm(*words: str, folder: Path) -> str:
+    """Return what npm prints, run in a folder. Raises OSError if it fails."""
+    argv = ["npm", *words, "--no-audit", "--no-fund", "--loglevel=error"]
+    done = subprocess.run(argv, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise OSError(done.stderr.strip().partition("\n")[0])
+    return done.stdout.strip()
 
 
 def namespace() -> list[str]:

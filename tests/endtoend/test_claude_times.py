@@ -2,14 +2,18 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from statistics import median
 
 import pytest
 from model import Model, bash
 
 from tailhook.pool.installation import real_interpreter
+from tailhook.stores.spool import SPOOL_FILE
 
 TURNS = 20
 START, DONE = bash("tailhook loop start --replace Work."), "<loop-done>COMPLETE</loop-done>"
@@ -29,6 +33,11 @@ EVENTS = 2 * TOOL_CALLS + 2  # before and after each call; the prompt and the st
 AGENTS = 8
 ROUNDS = 3
 FEW_TURNS = 5  # of each agent in each round
+HANDLERS = ("no hook", "command", "command, async", "http", "mcp_tool")
+EVERY_EVENT = ("SessionStart", *TURN_EVENTS, "SessionEnd")
+SESSION_EVENTS = EVENTS + 4  # the turn before has a prompt and a stop; the session's start and end
+MCP_HANDLER = {"type": "mcp_tool", "server": "receivers", "tool": "report", "input": {"event": "${hook_event_name}"}}
+RECEIVERS = Path(__file__).with_name("hook_receivers.py")
 PLATES_FORMS = {"plates, warm": (), "plates, cold": ("--cold",)}
 
 
@@ -40,16 +49,20 @@ def stop_times(claude, answers: list, turns: int = TURNS) -> list[int]:
     return [hook["durationMs"] for hook in session.hooks() if "durationMs" in hook]
 
 
-def install_hook(claude, argv: list[str], *events: str) -> None:
-    """Write a hook of our own into the user's settings."""
-    hook = {"type": "command", "command": argv[0], "args": argv[1:]}
+def command(argv: list[str]) -> dict:
+    """Return a handler that runs a program."""
+    return {"type": "command", "command": argv[0], "args": argv[1:]}
+
+
+def install_handler(claude, handler: dict, *events: str) -> None:
+    """Write a handler of our own into the user's settings."""
     claude.settings.parent.mkdir(exist_ok=True)
-    claude.settings.write_text(json.dumps({"hooks": {event: [{"hooks": [hook]}] for event in events}}))
+    claude.settings.write_text(json.dumps({"hooks": {event: [{"hooks": [handler]}] for event in events}}))
 
 
 @pytest.mark.parametrize("program", NOTHING)
 def test_a_program_that_does_nothing(claude, program, report):
-    install_hook(claude, NOTHING[program], "Stop")
+    install_handler(claude, command(NOTHING[program]), "Stop")
     times = stop_times(claude, ["Hello."])
     assert len(times) == TURNS
     report(f"durationMs, median of {TURNS}: {program} {median(times):.0f} ms")
@@ -104,7 +117,7 @@ def test_the_stops_of_many_agents_at_once(claude, tmp_path, report):
     times: dict[str, list[int]] = {kind: [] for kind in (*NOTHING, *forms)}
     users = users_of(claude, tmp_path, times, AGENTS)
     for program, argv in NOTHING.items():
-        install_hook(users[program][0], argv, "Stop")
+        install_handler(users[program][0], command(argv), "Stop")
     for form, flags in forms.items():
         users[form][0].tailhook("install", "--yes", *flags)
     with ThreadPoolExecutor(AGENTS) as threads:
@@ -123,7 +136,7 @@ def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
     kinds = ["no hook", *NOTHING, *PLATES_FORMS]
     users = users_of(claude, tmp_path, kinds, agents)
     for program, argv in NOTHING.items():
-        install_hook(users[program][0], argv, *TURN_EVENTS)
+        install_handler(users[program][0], command(argv), *TURN_EVENTS)
     for form, flags in PLATES_FORMS.items():
         for one in users[form]:
             one.env["TAILHOOK_NO_AUTOSTART"] = "1"
@@ -138,3 +151,62 @@ def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
         over = added[kind] - added["/bin/true"]
         report(f"{agents} agents, for each event of a turn: {kind} {added[kind]:.1f} ms, {over:+.1f} over /bin/true")
     assert all(len(seconds) == len(times["no hook"]) for seconds in times.values())
+
+
+# ---- handlers without a wait, and without a process ---------------------------------
+
+
+@pytest.fixture
+def receiver(tmp_path):
+    """Yield the URL of a resident server of hooks over HTTP, and the file that gets what it receives."""
+    log = tmp_path / "http.jsonl"
+    argv = [sys.executable, str(RECEIVERS), "http", str(log)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}/", log
+        server.terminate()
+
+
+def handler_users(claude, folder, receiver) -> dict:
+    """Return a user for each kind of handler, and the file that gets a line for each of the user's events."""
+    users = {kind: user for kind, [user] in users_of(claude, folder, HANDLERS, 1).items()}
+    url, log = receiver
+    logs = {"http": log, "no hook": log, "mcp_tool": folder / "mcp.jsonl"}
+    install_handler(users["http"], {"type": "http", "url": url}, *EVERY_EVENT)
+    install_handler(users["mcp_tool"], MCP_HANDLER, *EVERY_EVENT)
+    server = {"command": sys.executable, "args": [str(RECEIVERS), "mcp", str(logs["mcp_tool"])]}
+    (users["mcp_tool"].home / ".claude.json").write_text(json.dumps({"mcpServers": {"receivers": server}}))
+    for kind in ("command", "command, async"):
+        user = users[kind]
+        user.env["TAILHOOK_NO_AUTOSTART"] = "1"
+        user.tailhook("install", "--yes", "--with", "plates")
+        settings = json.loads(user.settings.read_text())
+        plates = {"type": "command", **last_handler(settings, "PostToolUse")}
+        install_handler(user, {**plates, "async": kind != "command"}, *EVERY_EVENT)
+        logs[kind] = user.home / ".local/state/tailhook" / SPOOL_FILE
+    return {kind: (user, logs[kind]) for kind, user in users.items()}
+
+
+def last_handler(settings: dict, event: str) -> dict:
+    """Return the newest handler of an event."""
+    return settings["hooks"][event][-1]["hooks"][-1]
+
+
+def lines_in(path) -> int:
+    """Return how many lines a file has, 0 if it is missing."""
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def test_handlers_that_the_host_need_not_wait_for(claude, tmp_path, receiver, report):
+    """All kinds of handlers take turns. What a session's events cost, and how many are lost when the host exits."""
+    users = handler_users(claude, tmp_path, receiver)
+    times: dict[str, list[float]] = {kind: [] for kind in users}
+    received = {}
+    for _ in range(ROUNDS):
+        for kind, (user, log) in users.items():
+            before = lines_in(log)
+            times[kind].append(turn_s(user))
+            received.setdefault(kind, []).append(lines_in(log) - before)
+    for kind, found in times.items():
+        added = per_event_ms(found, times["no hook"])
+        report(f"a handler of plates' events: {kind} {added:+.1f} ms an event over no hook; received {received[kind]}")
+    assert set(received["command"]) == {SESSION_EVENTS}

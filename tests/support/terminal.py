@@ -25,7 +25,7 @@ class Terminal:
         while words not in self.seen:
             assert self.read(end), self.seen
 
-    def wait(self, seconds=60):
+    def wait(self, seconds=HANGS_S):
         """Read to the end; return the exit code."""
         end = time.monotonic() + seconds
         while self.read(end):

@@ -19,7 +19,8 @@ from tailhook.hook.payload import project_root
 from tailhook.plates import paths
 from tailhook.stores.daemon import daemon_argv, spawn_daemon
 
-TIMEOUT_S = 5.0  # for a daemon to answer, or to start
+TIMEOUT_S = 5.0  # for a daemon to answer
+DAEMON_START_TIMEOUT_S = 60.0  # for a daemon that was started here and still runs; on a busy machine it takes seconds
 EXIT_TIMEOUT_S = 10.0  # for a daemon of an older version to exit
 
 
@@ -111,19 +112,22 @@ def ensure_daemon() -> None:
 
     Raises AwayError if no daemon answers after that, and VersionError if one of another version does.
     """
-    end = time.monotonic() + TIMEOUT_S
-    started = replaced = False
+    begun = time.monotonic()
+    end = begun + TIMEOUT_S
+    started, replaced = 0, False
     while True:
         try:
             check_running_version()
             return
         except AwayError:
-            if time.monotonic() > end or not is_autostart_allowed():
+            if not is_autostart_allowed():
                 raise
             if not started and not (replaced and paths.is_locked()):
                 paths.write_argv()
-                spawn_daemon(daemon_argv())
-                started = True
+                started = spawn_daemon(daemon_argv())
+            is_starting = started and has_child(started)
+            if time.monotonic() > (begun + DAEMON_START_TIMEOUT_S if is_starting else end):
+                raise
         except VersionError as error:
             pid = 0 if replaced else find_replaceable(error.version)
             if time.monotonic() > end or not (replaced or pid):
@@ -134,6 +138,13 @@ def ensure_daemon() -> None:
                     os.kill(pid, signal.SIGTERM)
                 replaced = True
         time.sleep(0.05)
+
+
+def has_child(pid: int) -> bool:
+    """Return whether a child process has not ended."""
+    with suppress(ChildProcessError):
+        return os.waitpid(pid, os.WNOHANG) == (0, 0)
+    return False
 
 
 def find_replaceable(version: str) -> int:

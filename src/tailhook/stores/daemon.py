@@ -31,8 +31,8 @@ LAUNCHER = (
 )
 
 
-def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> None:
-    """Start the daemon in a session of its own.
+def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> int:
+    """Start the daemon in a session of its own; return its process id.
 
     It does not get these variables: those of an agent's session, those that change Python, and the port's token.
 
@@ -44,7 +44,7 @@ def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> None:
     files = (nothing, nothing, nothing if stderr is None else stderr)
     actions = [(posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(files)]
     try:
-        posix.posix_spawn(argv[0], argv, kept, file_actions=actions, setsid=True)
+        return posix.posix_spawn(argv[0], argv, kept, file_actions=actions, setsid=True)
     finally:
         posix.close(nothing)
 

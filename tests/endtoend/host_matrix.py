@@ -1,0 +1,194 @@
+"""Run the same sessions in many releases of the agent hosts, and write which of them work into docs/hosts.md.
+
+usage: host_matrix.py [--ends] [HOST[@VERSION]...]      by default all hosts
+
+A host: the newest release of each week since June 2026, as npm has them; what host_matrix.json has is not run again.
+HOST@VERSION: this release, also again. Fetches each release with npm into a folder of its own, and removes it.
+
+  --ends   the newest release, and the oldest one in which all sessions worked: both are run again. Exit 1 if one of
+           their sessions works no longer.
+
+Prints the first release that behaves differently from the one before it.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from datetime import date
+from itertools import pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+from run_hosts import HERE, namespace, npm
+
+RESULTS = HERE / "host_matrix.json"
+PAGE = HERE.parents[1] / "docs" / "hosts.md"
+BEGIN, END = "<!-- matrix: make host-matrix -->", "<!-- end of the matrix -->"
+SINCE = "2026-06-01"
+PACKAGES = {
+    "claude-code": "@anthropic-ai/claude-code",
+    "codex": "@openai/codex",
+    "gemini": "@google/gemini-cli",
+    "copilot": "@github/copilot",
+}
+PARALLEL = "2"  # tests at once
+IN_ALL = "test_other_hosts.py::"
+# The sessions, and the test of each in each host. A test with parameters is one for each host.
+SESSIONS = {
+    "a person's loop": {
+        "claude-code": "test_claude_briefing.py::"
+        "test_the_first_request_has_the_goal_and_the_signals_of_a_loop_that_a_person_started",
+        "*": IN_ALL + "test_an_agent_learns_the_goal_and_the_signal_of_a_loop_that_a_person_started",
+    },
+    "the agent's own loop": {
+        "claude-code": "test_claude_briefing.py::"
+        "test_an_agent_that_starts_its_loop_has_the_goal_and_the_signal_from_the_command",
+        "*": IN_ALL + "test_an_agent_that_starts_its_loop_learns_them_from_the_command",
+    },
+    "a signal in code": {
+        "claude-code": "test_claude_idle.py::test_a_loop_ends_at_the_signal_and_not_at_one_in_code",
+        "*": IN_ALL + "test_a_loop_ends_at_the_signal_and_not_at_one_in_code",
+    },
+    "the board": {
+        "claude-code": "test_claude_plates.py::test_a_session_is_reported_from_its_start_to_its_end",
+        "*": IN_ALL + "test_the_board_gets_every_step_of_a_session",
+    },
+    "a permission": {
+        "claude-code": "test_claude_status.py::test_a_permission_is_waited_for_while_a_parallel_tool_ends",
+    },
+    "Esc": {
+        "claude-code": "test_claude_status.py::test_an_interruption_of_a_running_tool_is_seen_soon",
+        "codex": "test_codex_status.py::test_a_session_is_idle_after_escape_in_a_tool",
+    },
+    "a compaction": {
+        "claude-code": "test_claude_idle.py::test_a_loop_is_repeated_after_a_compaction",
+        "codex": IN_ALL + "test_after_a_compaction_codex_gives_the_agent_its_loop_again",
+    },
+}
+Row = dict[str, str]  # of a release: for each session, "" if it works, or the first line of what failed
+
+
+def main() -> int:
+    """Run the sessions; return 1 if one that worked fails now."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ends", action="store_true")
+    parser.add_argument("hosts", nargs="*", metavar="HOST[@VERSION]", default=list(PACKAGES))
+    given = parser.parse_args()
+    results: dict[str, dict[str, Row]] = json.loads(RESULTS.read_text())
+    worse = False
+    for word in given.hosts:
+        host, _, version = word.partition("@")
+        known = results.setdefault(host, {})
+        for release in [version] if version else ends(host, known) if given.ends else missing(host, known):
+            row = run_release(host, release)
+            worse = worse or any(row[name] and not known.get(release, row)[name] for name in row)
+            known[release] = row
+            failures = [f"{name}: {why}" for name, why in row.items() if why]
+            sys.stdout.write(f"{host} {release}: {'; '.join(failures) or 'all work'}\n")
+            sys.stdout.flush()
+            RESULTS.write_text(json.dumps(sorted_rows(results), indent=1, ensure_ascii=False) + "\n")
+    page = PAGE.read_text()
+    PAGE.write_text(page[: page.index(BEGIN)] + tables(results) + page[page.index(END) + len(END) :])
+    sys.stdout.writelines(f"{line}\n" for line in changes(results))
+    return int(worse and given.ends)
+
+
+def number(version: str) -> list[int]:
+    """Return the numbers of a version, for comparing."""
+    return [int(part) for part in version.split(".")]
+
+
+def sorted_rows(results: dict[str, dict[str, Row]]) -> dict[str, dict[str, Row]]:
+    """Return the same with each host's releases in order, oldest first."""
+    return {host: dict(sorted(rows.items(), key=lambda row: number(row[0]))) for host, rows in results.items()}
+
+
+def newest_of_weeks(times: dict[str, str]) -> list[str]:
+    """Return the newest release of each week since SINCE, oldest first. A week without a newer one has none.
+
+    times: when each release was published (ISO 8601), with npm's words for the package itself.
+    """
+    weeks: dict[tuple[int, int], str] = {}
+    for version, at in times.items():
+        if at >= SINCE and version.replace(".", "").isdigit():
+            week = date.fromisoformat(at[:10]).isocalendar()[:2]
+            weeks[week] = max(weeks.get(week, "0"), version, key=number)
+    found: list[str] = []
+    for _, version in sorted(weeks.items()):
+        if not found or number(version) > number(found[-1]):
+            found.append(version)
+    return found
+
+
+def missing(host: str, known: dict[str, Row]) -> list[str]:
+    """Return the newest release of each week that was not run."""
+    times = json.loads(npm("view", PACKAGES[host], "time", "--json", folder=HERE))
+    return [version for version in newest_of_weeks(times) if version not in known]
+
+
+def ends(host: str, known: dict[str, Row]) -> list[str]:
+    """Return the oldest release in which all sessions worked, and the newest one on npm."""
+    oldest = [version for version, row in known.items() if not any(row.values())][:1]
+    return list(dict.fromkeys([*oldest, npm("view", PACKAGES[host], "version", folder=HERE)]))
+
+
+def run_release(host: str, version: str) -> Row:
+    """Return what becomes of the sessions of a host in a release."""
+    tests = {name: of[host] if host in of else of.get("*") for name, of in SESSIONS.items()}
+    with tempfile.TemporaryDirectory(prefix="tailhook-matrix-") as folder:
+        hosts = Path(folder, "tailhook", "hosts")  # where the tests look for them
+        hosts.mkdir(parents=True)
+        npm("install", f"{PACKAGES[host]}@{version}", folder=hosts)
+        report = Path(folder, "report.xml")
+        argv = [*namespace(), sys.executable, "-m", "pytest", "-q", "-n", PARALLEL, f"--junitxml={report}"]
+        argv += [str(HERE / test) for test in tests.values() if test]
+        argv += ["-k", "claude" if host == "claude-code" else host]
+        env = {**os.environ, "XDG_CACHE_HOME": folder}
+        subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)
+        failures = read_report(report)
+    return {name: failures[test.partition("::")[2]] for name, test in tests.items() if test}
+
+
+def read_report(path: Path) -> dict[str, str]:
+    """Return, for each test of a report in JUnit's XML, the first line of its first failure, or ""."""
+    found: dict[str, str] = {}
+    for case in ElementTree.parse(path).iter("testcase"):
+        test = case.attrib["name"].partition("[")[0]
+        messages = [
+            one.attrib["message"].partition("\n")[0] for one in case if one.tag in ("failure", "error", "skipped")
+        ]
+        found[test] = found.get(test) or " ".join(messages)
+    return found
+
+
+# ---- the page ---------------------------------------------------------------------
+
+
+def tables(results: dict[str, dict[str, Row]]) -> str:
+    """Return the part of the page between its marks: a table for each host, newest release first."""
+    parts = [BEGIN]
+    for host, rows in sorted_rows(results).items():
+        names = list(dict.fromkeys(name for row in rows.values() for name in row))
+        parts += ["", f"### {host}", "", f"| release | {' | '.join(names)} |", f"|-|{'-|' * len(names)}"]
+        for version, row in reversed(rows.items()):
+            shown = ["" if name not in row else "no" if row[name] else "yes" for name in names]
+            parts.append(f"| {version} | {' | '.join(shown)} |")
+    return "\n".join([*parts, "", END])
+
+
+def changes(results: dict[str, dict[str, Row]]) -> list[str]:
+    """Return a line for each session that a release treats differently from the release before it."""
+    found = []
+    for host, rows in sorted_rows(results).items():
+        for (_, before), (version, row) in pairwise(rows.items()):
+            for name in row:
+                if bool(row[name]) is not bool(before.get(name, row[name])):
+                    found.append(f"{host} {version}, {name}: {row[name] or 'works again'}")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The matrix of hosts: which releases it runs, what it prints of them, and the page that has them."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ENDTOEND = Path(__file__).parents[1] / "endtoend"
+PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
+WORKS, FAILS = {"Esc": ""}, {"Esc": "it is running"}
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    """Return the module. It stands beside the tests of whole sessions."""
+    sys.path.insert(0, str(ENDTOEND))
+    try:
+        import host_matrix
+    finally:
+        sys.path.remove(str(ENDTOEND))
+    return host_matrix
+
+
+def test_a_week_has_its_newest_release_by_number_and_never_an_older_one(matrix):
+    times = {
+        "created": "2026-06-02T00:00:00Z",
+        "0.9.0": "2026-05-31T23:59:59Z",
+        "0.9.1": "2026-06-01T00:00:00Z",
+        "0.10.0": "2026-06-02T00:00:00Z",
+        "0.9.2": "2026-06-07T00:00:00Z",
+        "0.11.0-beta.1": "2026-06-07T00:00:00Z",
+        "0.9.3": "2026-06-08T00:00:00Z",  # a mended old one, in the next week
+        "0.12.0": "2026-06-15T00:00:00Z",
+    }
+    assert matrix.newest_of_weeks(times) == ["0.10.0", "0.12.0"]
+
+
+def test_the_first_release_that_behaves_differently_is_named(matrix):
+    rows = {"0.9.0": FAILS, "0.10.0": WORKS, "0.11.0": {**WORKS, "a loop": "no"}, "0.12.0": FAILS}
+    assert matrix.changes({"codex": rows}) == ["codex 0.10.0, Esc: works again", "codex 0.12.0, Esc: it is running"]
+
+
+def test_the_page_has_the_results(matrix):
+    page = PAGE.read_text(encoding="utf-8")
+    begin, end = page.index(matrix.BEGIN), page.index(matrix.END) + len(matrix.END)
+    assert page[begin:end] == matrix.tables(json.loads(matrix.RESULTS.read_text(encoding="utf-8")))
+
+
+def test_a_report_has_the_first_line_of_what_failed_for_each_test(matrix, tmp_path):
+    (tmp_path / "report.xml").write_text(
+        """<testsuites><testsuite><testcase name="one[a]"/><testcase name="one[b]"><failure message="E 1&#10;E 2"/>
+        </testcase><testcase name="two"/><testcase name="three"><skipped message="not installed"/></testcase>
+        </testsuite></testsuites>"""
+    )
+    assert matrix.read_report(tmp_path / "report.xml") == {"one": "E 1", "two": "", "three": "not installed"}
+
+
+def test_each_session_has_a_test(matrix):
+    for tests in matrix.SESSIONS.values():
+        for test in tests.values():
+            file, _, name = test.partition("::")
+            assert f"def {name}(" in (ENDTOEND / file).read_text(encoding="utf-8")
