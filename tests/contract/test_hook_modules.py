@@ -15,7 +15,7 @@ from support.triage import entry, pipeline
 import tailhook
 from tailhook._core import iso_time
 from tailhook.hook.machines import MACHINES, machine_modules
-from tailhook.hosts import NAMES
+from tailhook.hosts import CLAUDE_LIKE, NAMES
 
 ALWAYS = {
     "tailhook",
@@ -139,7 +139,8 @@ def test_a_stop_behind_a_check_in_plain_words_loads_nothing_that_takes_lines_apa
 def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(project, host):
     begin_idle(project)
     _, loaded = loaded_by(project, "True", "--host", host)
-    theirs = {f"tailhook.{name}" for name in ("hosts", f"hosts.{host}", "hosts.reading", "hook.translated")}
+    module = "claude_like" if host in CLAUDE_LIKE else host
+    theirs = {f"tailhook.{name}" for name in ("hosts", f"hosts.{module}", "hosts.reading", "hook.translated")}
     assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 

@@ -6,13 +6,24 @@ import time
 
 import pytest
 from support.host import MEMORABLE, frame
-from support.host_payloads import BY_HOST, codex, copilot, copilot_in_pascal_case, gemini, gemini_sent_on, stamp, write
+from support.host_payloads import (
+    BY_HOST,
+    codex,
+    copilot,
+    copilot_in_pascal_case,
+    gemini,
+    gemini_sent_on,
+    qwen_record,
+    stamp,
+    write,
+)
 from support.oracles import jwz
 
-from tailhook.hosts import NAMES, find_translated_host
+from tailhook.hosts import CLAUDE_LIKE, NAMES, find_translated_host
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
+SPOKEN = "codex", "gemini", *CLAUDE_LIKE  # the payload has the last words, and an answer a text for the person
 PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 
@@ -35,7 +46,7 @@ def stop(project):
 
 def blocked(name, ended):
     """Return the reason of a block, in the host's words."""
-    if name == "codex":
+    if name in ("codex", *CLAUDE_LIKE):
         assert set(ended.answer) <= {"decision", "reason", "systemMessage"}  # any other key fails the hook
         assert ended.answer["decision"] == "block"
         return ended.answer["reason"]
@@ -71,7 +82,7 @@ def test_the_end_is_announced_if_the_host_has_a_word_for_it(project, stop, name,
     project.loop()
     ended = stop(name, payload(project, DONE), "--announce")
     assert ended.exit_code == 0
-    if name in ("codex", "gemini"):
+    if name in SPOKEN:
         assert set(ended.answer) == {"systemMessage"}
     else:
         assert ended.stdout == ""
@@ -82,7 +93,7 @@ def test_the_exit_code_is_one_that_the_host_obeys(project, stop, name, payload):
     project.loop(frame(max=100))
     for flags in ((), ("--exit", "2"), ("--exit", "0")):
         ended = stop(name, payload(project, "Hm."), *flags)
-        obeys_2 = name in ("codex", "gemini") and flags != ("--exit", "0")
+        obeys_2 = name in SPOKEN and flags != ("--exit", "0")
         assert ended.exit_code == (2 if obeys_2 else 0)
         assert bool(ended.stderr.strip()) is obeys_2  # at 2 it is the prompt, and must not be empty
 
@@ -276,6 +287,8 @@ def write_decisions(project, name):
     elif name == "copilot":
         texts = MEMORABLE, "Nothing else."
         records = [{"type": "assistant.message", "data": {"content": text}, "timestamp": stamp()} for text in texts]
+    elif name == "qwen":
+        records = [qwen_record("assistant", *text) for text in (decided, later)]
     else:
         records = [{"role": "assistant", "message": {"content": text}} for text in (decided, later)]
     for record in records:
@@ -311,7 +324,7 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
         path.write_text('{"type": "unknown"}\n' if transcript == "readable" else "")
     key = "transcriptPath" if name == "copilot" else "transcript_path"
     payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
-    reports = name in ("codex", "gemini") and transcript == "readable"
+    reports = name in SPOKEN and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
 
 

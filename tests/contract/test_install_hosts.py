@@ -9,7 +9,7 @@ from support.host import Stop
 from support.host_payloads import BY_HOST, codex, gemini
 from support.install import run_hook
 
-from tailhook.hosts import NAMES
+from tailhook.hosts import CLAUDE_LIKE, NAMES
 from tailhook.hosts import codex as codex_host
 from tailhook.install.hooks import with_hooks
 from tailhook.install.hooks_file import hooks_file_of
@@ -20,6 +20,7 @@ USER_FILES = {
     "gemini": ".gemini/settings.json",
     "cursor": ".cursor/hooks.json",
     "copilot": ".copilot/hooks/tailhook.json",
+    "qwen": ".qwen/settings.json",
 }
 PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json"}
 GROUPS = (
@@ -32,6 +33,7 @@ THEIRS = {
     "gemini": GROUPS.format("AfterAgent"),
     "cursor": FLAT.format("stop", "command"),
     "copilot": FLAT.format("agentStop", "bash"),
+    "qwen": GROUPS.format("Stop"),
 }
 EACH = pytest.mark.parametrize("name", NAMES[1:])
 
@@ -149,6 +151,7 @@ def test_each_scope_has_its_file(project, name):
         ("codex", "CODEX_HOME", "hooks.json"),
         ("gemini", "GEMINI_CLI_HOME", ".gemini/settings.json"),
         ("copilot", "COPILOT_HOME", "hooks/tailhook.json"),
+        ("qwen", "QWEN_HOME", "settings.json"),
     ],
 )
 def test_the_hosts_own_folder_is_used_if_a_variable_names_it(project, tmp_path, name, variable, path):
@@ -312,8 +315,8 @@ def test_the_doctor_runs_the_hooks_as_the_host_does(project, name):
     ],
 )
 def test_the_doctor_finds_a_hook_that_does_not_run(project, name, old, new, complaint):
-    if name == "codex" and "--host" in old:
-        pytest.skip("Codex has the words of Claude Code")
+    if name in ("codex", *CLAUDE_LIKE) and "--host" in old:
+        pytest.skip("it has the words of Claude Code")
     install(project, name)
     path = project.home / USER_FILES[name]
     text = path.read_text()

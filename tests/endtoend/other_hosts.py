@@ -1,4 +1,4 @@
-"""Codex, Gemini and Copilot CLI in an empty home, each with the hooks that `tailhook install --host` writes."""
+"""Codex, Gemini, Copilot and Qwen Code in an empty home, each with the hooks that `tailhook install --host` writes."""
 
 import json
 import os
@@ -48,6 +48,7 @@ class OtherHost:
             "TERM": "dumb",
             "LANG": "C.UTF-8",
             "GEMINI_CLI_NO_RELAUNCH": "true",  # or it is two processes, and a hung run leaves one
+            "QWEN_CODE_NO_RELAUNCH": "true",
             "TAILHOOK_NO_AUTOSTART": "1",
         }
 
@@ -261,3 +262,28 @@ class Copilot(OtherHost):
             "COPILOT_PROVIDER_BASE_URL": url,
             "XDG_CACHE_HOME": str(FOLDER / "cache"),  # where it unpacks itself, 235 MB
         }
+
+
+class Qwen(OtherHost):
+    """Qwen Code, with a model that speaks the Messages API."""
+
+    name = "qwen"
+    shell = "run_shell_command", "command"
+    session: tuple[str, ...] = ()  # the words that resume one
+
+    def prepare(self) -> None:
+        """Write that nothing is reported to its maker, and that it asks no model after a turn what to remember."""
+        settings = {
+            "privacy": {"usageStatisticsEnabled": False},
+            "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
+        }
+        self.hooks_file().parent.mkdir()
+        self.hooks_file().write_text(json.dumps(settings))
+
+    def argv(self, prompt: str) -> list[str]:
+        """Return arguments that allow all tools."""
+        return ["--auth-type", "anthropic", "--yolo", *self.session, "--prompt", prompt]
+
+    def variables(self, url: str) -> dict[str, str]:
+        """Return a key, and the address of the test's model."""
+        return {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url, "ANTHROPIC_MODEL": "claude-sonnet-4"}

@@ -1,4 +1,4 @@
-"""The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI."""
+"""The idle and the ralph machine in whole sessions of Codex, Gemini and Copilot CLI and Qwen Code."""
 
 import html
 import json
@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from model import use
-from other_hosts import Codex, Copilot, Gemini
+from other_hosts import Codex, Copilot, Gemini, Qwen
 from run_hosts import host_path
 from support import host_payloads
 from support.host import Project, tailhook
@@ -19,6 +19,7 @@ from support.scans import scan_rows
 from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
+BRIEFED = "codex", "qwen"  # Gemini changes the text of a prompt's hook, Copilot leaves it out
 
 
 def at(tmp_path, kind):
@@ -28,7 +29,7 @@ def at(tmp_path, kind):
     return kind(tmp_path / "home", tmp_path / "project")
 
 
-@pytest.fixture(params=[Codex, Gemini, Copilot], ids=lambda kind: kind.name)
+@pytest.fixture(params=[Codex, Gemini, Copilot, Qwen], ids=lambda kind: kind.name)
 def host(request, tmp_path):
     """Return each host in turn."""
     return at(tmp_path, request.param)
@@ -50,6 +51,12 @@ def gemini(tmp_path):
 def copilot(tmp_path):
     """Return Copilot CLI."""
     return at(tmp_path, Copilot)
+
+
+@pytest.fixture
+def qwen(tmp_path):
+    """Return Qwen Code."""
+    return at(tmp_path, Qwen)
 
 
 def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(host):
@@ -86,7 +93,7 @@ def test_a_ralph_loop_ends_when_its_promise_is_kept(host):
     host.tailhook("ralph", "start", "--completion-promise", "TESTS GREEN", "Make the tests pass.")
     with host.model("Hm.", "Not `<promise>TESTS GREEN</promise>` yet.", "<promise>TESTS GREEN</promise>") as model:
         host.run(model)
-    assert ["Make the tests pass." in one.prompted for one in model.requests] == [host.name == "codex", True, True]
+    assert ["Make the tests pass." in one.prompted for one in model.requests] == [host.name in BRIEFED, True, True]
     assert "No ralph loop" in host.tailhook("ralph", "status")
 
 
@@ -100,15 +107,16 @@ def test_an_agent_learns_the_goal_and_the_signal_of_a_loop_that_a_person_started
     with host.model("First.", "Second.", signal) as model:
         host.run(model)
     assert len(model.requests) == 3
-    first = 0 if host.name == "codex" else 1  # Gemini changes the text of a prompt's hook, Copilot leaves it out
+    first = 0 if host.name in BRIEFED else 1
     assert ["Make the tests pass." in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
-    assert [signal in model.requests[at].prompted for at in (0, 1)] == [first == 0, True]
+    assert learnt(model, signal)[:2] == [first == 0, True]
 
 
 def learnt(model, *words):
     """Return, for each request, whether the agent has read all of the words by then.
 
-    In the reason of a block, Codex writes entities in place of angle brackets; then the agent must have read that too.
+    In the reason of a block, Codex writes entities in place of angle brackets, and so does Qwen Code in the texts at a
+    prompt; then the agent must have read that too.
     """
 
     def is_read(word, text):
@@ -124,7 +132,7 @@ def test_an_agent_that_starts_its_loop_learns_them_from_the_command(host):
     assert learnt(model, "Make the tests pass.", DONE) == [False, True, True]
 
 
-@pytest.mark.parametrize("kind", [Codex, Copilot], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [Codex, Copilot, Qwen], ids=lambda kind: kind.name)
 def test_a_loop_that_an_agent_starts_belongs_to_its_session_at_once(tmp_path, kind):
     host = at(tmp_path, kind)
     host.install()
@@ -172,7 +180,8 @@ def test_an_agent_that_adopts_a_loop_learns_them_at_its_first_block(host):
     host.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
     with host.model(host.bash("tailhook loop adopt"), "First.", DONE) as model:
         host.run(model)
-    assert learnt(model, "Make the tests pass.", DONE) == [False, False, True]
+    at_the_result = host.name == "qwen"  # it reports a tool's result as a prompt, too
+    assert learnt(model, "Make the tests pass.", DONE) == [False, at_the_result, True]
 
 
 def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
@@ -182,11 +191,11 @@ def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
     outer = "<grind-done>NO_MORE_ISSUES</grind-done>"
     with host.model("First.", DONE) as model:
         host.run(model)
-    assert learnt(model, "Make the tests pass.", DONE) == [host.name == "codex", True]
+    assert learnt(model, "Make the tests pass.", DONE) == [host.name in BRIEFED, True]
     assert learnt(model, "Take each issue.") == [False, False]
     with host.model("Second.", outer) as model:
         host.run(model)
-    assert learnt(model, "Take each issue.", outer) == [host.name == "codex", True]
+    assert learnt(model, "Take each issue.", outer) == [host.name in BRIEFED, True]
 
 
 def test_after_a_compaction_codex_gives_the_agent_its_loop_again(codex):
@@ -244,7 +253,10 @@ def test_the_board_gets_every_step_of_a_session(host):
     with host.model(host.bash("echo from the tool"), "Done.") as model:
         host.run(model)
     steps = ["session_start", "prompt_submit", "tool_start", "tool_call", "stop", "session_end"]
-    assert [step for step in host.events() if step in steps] == steps
+    if host.name == "qwen":
+        steps.pop()  # without a terminal it reports no end
+    found = [event["event_type"] for event in host.spooled() if not event.get("by_host")]
+    assert [step for step in found if step in (*steps, "session_end")] == steps
     (called,) = [line for line in host.spooled() if line["event_type"] == "tool_call"]
     assert (called["tool_name"] != "", called["tool_params"]) == (True, {"command": "echo from the tool"})
 
@@ -273,7 +285,9 @@ def test_the_doctor_finds_the_installed_hooks_well(host):
     assert {finding["status"] for finding in hooks} <= {"ok", "warning"}  # a busy machine is slow
 
 
-def test_the_scan_of_what_the_host_writes_gives_the_rows_of_the_reference(host, report):
+@pytest.mark.parametrize("kind", [Codex, Gemini, Copilot], ids=lambda kind: kind.name)
+def test_the_scan_of_what_the_host_writes_gives_the_rows_of_the_reference(tmp_path, kind, report):
+    host = at(tmp_path, kind)
     host.prepare()
     with host.model(host.bash("echo TODO"), "All TODO pass.") as model:
         host.run(model)
@@ -315,10 +329,7 @@ def compared(table, found):
     return [{name: row[name] or 0 if name in TOKENS else row[name] for name in BILLED} for row in found]
 
 
-CODEX_AND_GEMINI = pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
-
-
-@CODEX_AND_GEMINI
+@pytest.mark.parametrize("kind", [Codex, Gemini, Qwen], ids=lambda kind: kind.name)
 def test_decisions_in_the_payload_are_reported(tmp_path, kind):
     host = at(tmp_path, kind)
     host.install("memory")
@@ -328,7 +339,7 @@ def test_decisions_in_the_payload_are_reported(tmp_path, kind):
     assert "- [DECISION] We chose A because of B. (score: 0.53)" in model.requests[1].said
 
 
-@CODEX_AND_GEMINI
+@pytest.mark.parametrize("kind", [Codex, Gemini], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("exit_code", ["2", "0"])
 def test_twelve_blocks_in_a_row_are_obeyed_at_either_exit_code(tmp_path, kind, exit_code):
     host = at(tmp_path, kind)
@@ -353,6 +364,20 @@ def test_copilot_ignores_the_ninth_block_and_the_next_prompt_goes_on(copilot):
         copilot.run(model, "Go on.")
     assert "[ITERATION 11/13]" in model.requests[19].said
     assert "No loop" in copilot.tailhook("loop", "status")
+
+
+@pytest.mark.parametrize("exit_code", ["2", "0"])
+def test_qwen_ignores_the_eighth_block_and_the_next_prompt_goes_on(qwen, exit_code):
+    qwen.install(exit_code=exit_code)
+    qwen.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
+    answers = (answer for number in range(8) for answer in (qwen.bash("echo tool use does not matter"), f"{number}."))
+    with qwen.model(*answers, "Going on.", DONE) as model:
+        qwen.run(model)
+        assert len(model.requests) == 16
+        qwen.session = ("--resume", qwen.sent()[0]["session_id"])
+        qwen.run(model, "Go on.")
+    assert "[ITERATION 10/13]" in model.requests[17].said
+    assert "No loop" in qwen.tailhook("loop", "status")
 
 
 def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):

@@ -1,7 +1,7 @@
 """Payloads of other hosts than Claude Code at a stop, and their transcripts at that time.
 
-The keys are the real ones of Codex 0.169.0, Gemini 0.61.0 and Copilot 1.0.102 (tests/endtoend), and Cursor's documented
-ones.
+The keys are the real ones of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102 and Qwen Code 0.24.4 (tests/endtoend), and
+Cursor's documented ones.
 """
 
 import json
@@ -102,4 +102,30 @@ def copilot_in_pascal_case(project, said):
     }
 
 
-BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot}
+def qwen_record(kind, *parts):
+    message = {"role": "model" if kind == "assistant" else "user", "parts": [*parts]}
+    return {"uuid": "u", "sessionId": "mine", "timestamp": stamp(), "type": kind, "message": message}
+
+
+def qwen(project, said):
+    write(project, qwen_record("user", {"text": "Go."}))
+    write(project, qwen_record("assistant", {"text": "Hm, hm.", "thought": True}, {"text": said}))
+    return {
+        "session_id": "mine",
+        "transcript_path": str(project.home / "host.jsonl"),
+        "cwd": str(project.folder),
+        "hook_event_name": "Stop",
+        "timestamp": "2026-11-26T10:00:00.000Z",
+        "permission_mode": "yolo",
+        "prompt_id": "mine########0",
+        "stop_hook_active": False,
+        "last_assistant_message": said,
+        "background_tasks": [],
+        "crons": [],
+        "context_usage": 0.1,
+        "context_limit": 200_000,
+        "input_tokens": 1,
+    }
+
+
+BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot, "qwen": qwen}

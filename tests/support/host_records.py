@@ -1,4 +1,4 @@
-"""Records of other hosts' transcripts: of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102 and Cursor."""
+"""Records of other hosts' transcripts: of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102, Qwen 0.24.4 and Cursor."""
 
 TIME = "2026-11-22T08:39:05.387Z"
 UNIX_TIME = 1795336745.387
@@ -10,6 +10,16 @@ def codex_item(**item):
 
 def codex_text(role, kind, text):
     return codex_item(type="message", id="msg_1", role=role, content=[{"type": kind, "text": text}])
+
+
+def qwen_record(kind, role, *parts):
+    return {
+        "uuid": "u",
+        "sessionId": "s",
+        "timestamp": TIME,
+        "type": kind,
+        "message": {"role": role, "parts": [*parts]},
+    }
 
 
 # For each host: the first record, then records with their messages, oldest first.
@@ -102,6 +112,28 @@ RECORDS = {
                 },
                 (True, b"Done.", []),
             ),
+        ],
+    ),
+    "qwen": (
+        qwen_record("user", "user", {"text": "Do the work."}),
+        [
+            (qwen_record("user", "user", {"text": "Do the work."}), (False, b"Do the work.", [])),
+            (
+                {
+                    "uuid": "u",
+                    "sessionId": "s",
+                    "type": "system",
+                    "subtype": "ui_telemetry",
+                    "systemPayload": {"user": 1},
+                },
+                None,
+            ),
+            (
+                qwen_record("assistant", "model", {"text": "Hm.", "thought": True}, {"functionCall": {"name": "edit"}}),
+                (True, b"", ["edit"]),
+            ),
+            (qwen_record("tool_result", "user", {"functionResponse": {"name": "edit", "response": {}}}), None),
+            (qwen_record("assistant", "model", {"text": "Done."}), (True, b"Done.", [])),
         ],
     ),
 }

@@ -190,6 +190,7 @@ def test_the_timeout_is_in_the_hosts_own_unit():
     assert members("gemini", "BeforeTool") == {"name": "tailhook", "timeout": 10_000}
     assert members("cursor", "preToolUse") == {}
     assert members("copilot", "preToolUse") == {"timeoutSec": 10}
+    assert members("qwen", "PreToolUse") == {"name": "tailhook", "timeout": 10_000}
 
 
 def test_a_hook_of_copilot_is_found_in_every_shape_that_copilot_reads():

@@ -5,10 +5,12 @@ from support.cases import in_one_test
 
 from tailhook.hook.translated import translate_event_name, translate_payload
 from tailhook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
+from tailhook.hosts.claude_like import HOSTS as CLAUDE_LIKE
 from tailhook.hosts.reading import join_texts, parse_host_record
 
 HOSTS = [find_host(name) for name in NAMES]
 TRANSLATED = HOSTS[1:]
+QWEN = CLAUDE_LIKE["qwen"]
 BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
 MESSAGE = {"systemMessage": "tailhook: the loop ended"}
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A loop runs."}}
@@ -40,7 +42,7 @@ def test_the_stop_event_of_a_hooks_file_is_translated(host):
 @in_one_test(
     ("host", "theirs", "ours"),
     [
-        *[(codex, name, name) for name in ("Stop", "PreCompact", "SubagentStop")],
+        *[(host, name, name) for host in (codex, *CLAUDE_LIKE.values()) for name in ("Stop", "PreCompact")],
         (gemini, "AfterAgent", "Stop"),
         (gemini, "BeforeAgent", "UserPromptSubmit"),
         (gemini, "BeforeTool", "PreToolUse"),
@@ -185,6 +187,59 @@ def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status
     assert translate_payload(cursor, {"hook_event_name": event, "status": status})["hook_event_name"] == ours
 
 
+def test_a_claude_like_host_keeps_the_names_of_claude_code():
+    payload = {"hook_event_name": "Stop", "session_id": "s", "cwd": "/p", "background_tasks": [], "tool_name": "Bash"}
+    for host in CLAUDE_LIKE.values():
+        assert translate_payload(host, payload) == payload
+
+
+def test_an_agent_of_qwen_reads_that_the_brackets_of_a_tag_are_real_ones():
+    def given(text):
+        return {"systemMessage": "m", "hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": text}}
+
+    note = "Write tags with real angle brackets, also if entities stand for them here."
+    assert QWEN.answer(given("<done>yes</done>")) == given(f"<done>yes</done>\n\n{note}")
+    assert QWEN.answer(given("1 < 2")) == given("1 < 2")
+    assert QWEN.answer({**BLOCK, "reason": "</a>"}) == {**BLOCK, "reason": "</a>"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "source"),
+    [
+        ({"prompt": "Go.", "submitted_prompt": "Go."}, "user"),
+        ({"prompt": ""}, "system"),
+        ({"prompt": "[ITERATION 2/10]"}, "system"),
+        ({"prompt": "Go.", "submitted_prompt": None}, "system"),
+        ({"prompt": "Go.", "source": "sdk"}, "sdk"),
+    ],
+)
+def test_a_prompt_of_qwen_that_no_person_submitted_is_the_hosts(fields, source):
+    assert translate_payload(QWEN, {"hook_event_name": "UserPromptSubmit", **fields})["source"] == source
+    assert "source" not in translate_payload(QWEN, {"hook_event_name": "Stop"})
+
+
+def test_a_background_task_of_qwen_is_an_agent_and_its_crons_are_wake_ups():
+    theirs = {"background_tasks": [{"id": "a", "status": "running"}, "odd"], "crons": [{"id": "c"}]}
+    ours = translate_payload(QWEN, theirs)
+    assert ours["background_tasks"] == [{"type": "subagent", "id": "a", "status": "running"}, "odd"]
+    assert ours["session_crons"] == [{"id": "c"}]
+    assert translate_payload(QWEN, {"background_tasks": None})["background_tasks"] is None
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("ask_user_question", "AskUserQuestion"),
+        ("exit_plan_mode", "ExitPlanMode"),
+        ("run_shell_command", "run_shell_command"),
+        (None, None),
+        ([], []),
+    ],
+)
+def test_a_tool_of_qwen_that_asks_a_person_has_its_name_in_claude_code(theirs, ours):
+    assert translate_payload(QWEN, {"tool_name": theirs})["tool_name"] == ours
+
+
 # ---- answers -----------------------------------------------------------------
 
 
@@ -196,6 +251,7 @@ def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status
         (gemini, {**BLOCK, "decision": "deny"}),
         (cursor, {"followup_message": "Go on."}),
         (copilot, {"decision": "block", "reason": "Go on."}),
+        *[(host, BLOCK) for host in CLAUDE_LIKE.values()],
     ],
     ids=NAMES,
 )
@@ -219,6 +275,7 @@ RECORDS = {
     "gemini": {"type": "gemini", "content": "Done."},
     "cursor": {"role": "assistant", "message": {"content": BLOCKS}},
     "copilot": {"type": "assistant.message", "data": {"content": "Done."}},
+    "qwen": {"type": "assistant", "message": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Done."}]}},
 }
 
 

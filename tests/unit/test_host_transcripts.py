@@ -7,7 +7,7 @@ import pytest
 from support.cases import in_one_test
 from support.host_records import RECORDS, TIME, UNIX_TIME
 
-from tailhook.hosts import NAMES, find_translated_host
+from tailhook.hosts import NAMES, RECORDED, find_recorded_host, find_translated_host
 from tailhook.hosts.reading import recognize_host, reverse_host_messages
 
 OTHERS = NAMES[1:]
@@ -41,20 +41,20 @@ def test_messages_are_read_newest_first(messages, name):
     assert messages(name, *(written(record) for record, _ in records)) == wanted[::-1]
 
 
-@in_one_test("name", OTHERS)
+@in_one_test("name", RECORDED)
 @in_one_test("other", OTHERS)
 def test_a_transcript_is_recognized_by_its_first_record(name, other):
     first, _ = RECORDS[other]
-    assert find_translated_host(name).begins_transcript(first) is (name == other)
+    assert find_recorded_host(name).begins_transcript(first) is (name == other)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", RECORDED)
 def test_claude_codes_first_record_is_not_another_hosts(name):
     record = {"type": "user", "message": {"role": "user", "content": "Do the work."}, "uuid": "u", "sessionId": "s"}
-    assert find_translated_host(name).begins_transcript(record) is False
+    assert find_recorded_host(name).begins_transcript(record) is False
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", RECORDED)
 def test_an_open_transcript_is_recognized(tmp_path, name):
     path = tmp_path / "transcript.jsonl"
     path.write_bytes(written(RECORDS[name][0]) + b"\n" + written({"type": "session_meta", "payload": {}}) + b"\n")

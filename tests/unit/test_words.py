@@ -14,7 +14,7 @@ from support.cases import in_one_test
 
 from tailhook.cli.output import CommandGroup
 from tailhook.hook.protocols import BriefingHook, DecidingMachine, LoopBriefing, MachineHook
-from tailhook.hosts.protocols import Host, TranslatedHost
+from tailhook.hosts.protocols import Host, RecordedHost, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "ext", "tests", "benches", "contracts", "docs", "examples", "plugin", ".ci", ".github")
@@ -113,6 +113,7 @@ INTERFACES = {
     BriefingHook: "hook",
     Host: "hosts",
     TranslatedHost: "hosts",
+    RecordedHost: "hosts",
     DecidingMachine: "machines",
     LoopBriefing: "machines",
 }

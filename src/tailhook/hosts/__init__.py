@@ -1,35 +1,49 @@
-"""Agent hosts: one module for each, with all differences between hosts.
+"""Agent hosts: one module for each, with all differences between hosts; those like Claude Code share a module.
 
 Inside tailhook, events and fields have Claude Code's names. So its hook needs no translation and imports none of these
-modules. The hook of another host imports only that host's module. To add a host, add its module, with the members of
-`tailhook.hosts.protocols.TranslatedHost`, and its name to NAMES.
+modules. The hook of another host imports only that host's module. docs/recipes.md describes how to add a host.
 """
 
 import posix
 
-NAMES = ("claude-code", "codex", "gemini", "cursor", "copilot")
-DEFAULT = NAMES[0]
+RECORDED = ("codex", "gemini", "cursor", "copilot")  # the library reads their transcripts
+CLAUDE_LIKE = ("qwen",)  # the rows of `tailhook.hosts.claude_like`
+DEFAULT = "claude-code"
+NAMES = (DEFAULT, *RECORDED, *CLAUDE_LIKE)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hosts.protocols import Host, TranslatedHost
+    from tailhook.hosts.protocols import Host, RecordedHost, TranslatedHost
 
 
 def find_host(name: str) -> "Host":
-    """Import and return the module of a host.
+    """Import and return a host.
 
     name: one of NAMES.
     """
-    host: Host = __import__(f"tailhook.hosts.{name.replace('-', '_')}", None, None, ("NAME",))
+    if name != DEFAULT:
+        return find_translated_host(name)
+    host: Host = __import__("tailhook.hosts.claude_code", None, None, ("NAME",))
     return host
 
 
 def find_translated_host(name: str) -> "TranslatedHost":
-    """Import and return the module of another host than Claude Code.
+    """Import and return another host than Claude Code.
 
     name: one of NAMES except the first.
     """
-    host: TranslatedHost = __import__(f"tailhook.hosts.{name}", None, None, ("NAME",))
+    if name not in CLAUDE_LIKE:
+        return find_recorded_host(name)
+    host: TranslatedHost = __import__("tailhook.hosts.claude_like", None, None, ("HOSTS",)).HOSTS[name]
+    return host
+
+
+def find_recorded_host(name: str) -> "RecordedHost":
+    """Import and return another host whose transcripts the library reads.
+
+    name: one of RECORDED.
+    """
+    host: RecordedHost = __import__(f"tailhook.hosts.{name}", None, None, ("NAME",))
     return host
 
 

@@ -125,13 +125,11 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
 
     In the reason of a block, the agent reads &lt; and &gt; (0.169.0). In additionalContext, it reads < and >.
     """
-    reason = fields.get("reason", "")
-    if "</" not in reason:
+    if "reason" not in fields:
         return fields
-    return {
-        **fields,
-        "reason": f"{reason}\n\nWrite tags with real angle brackets, also if entities stand for them here.",
-    }
+    from tailhook.hosts.reading import explain_brackets
+
+    return {**fields, "reason": explain_brackets(fields["reason"])}
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:

@@ -60,7 +60,7 @@ HostMessage = tuple[bool, object, list[Any]]
 
 
 class Host(Protocol):
-    """The module `tailhook.hosts.<name>` of an agent host.
+    """The module `tailhook.hosts.<name>` of an agent host, or its row in `tailhook.hosts.claude_like`.
 
     NAME: for `--host`.
     TITLE: its name for people.
@@ -99,7 +99,7 @@ class Host(Protocol):
 
 
 class TranslatedHost(Host, Protocol):
-    """The module of a host with other names, answers or records than Claude Code.
+    """A host with other names, answers or records than Claude Code.
 
     EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
     FIELDS: Claude Code's names of payload fields by the host's.
@@ -109,11 +109,6 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: a text in each line of the transcript with words of the agent.
     OTHER_MARKS: texts in lines with another part of a message: a person's words, or a tool's use.
     HOST_WRITTEN: beginnings of the host's texts in the person's name, in lower case: versions differ in case.
-    CONTEXT_MARKS: texts; each line for `read_context` contains one of them. Empty if only the first line is read.
-    RESTATES_MESSAGES: whether a later record may repeat all of a message.
-    NESTED_MARK: a text in each line with nested records; empty if there are none.
-    TOKEN_TYPES: the types of records that hold only the tokens of a response.
-    THINKING_TYPES: the subtypes that `translate_record` gives to records of the agent's thinking.
     """
 
     EVENTS: Mapping[str, str]
@@ -124,22 +119,34 @@ class TranslatedHost(Host, Protocol):
     RECORD_MARK: bytes
     OTHER_MARKS: tuple[bytes, ...]
     HOST_WRITTEN: tuple[bytes, ...]
+
+    def add_fields(self, payload: dict[str, Any]) -> None:
+        """Add missing fields to a payload after the renaming of its fields."""
+        ...
+
+    def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
+        """Return the message in a record of the transcript, or None if it is not a message."""
+        ...
+
+
+class RecordedHost(TranslatedHost, Protocol):
+    """The module of a host whose transcripts the library reads, too.
+
+    CONTEXT_MARKS: texts; each line for `read_context` contains one of them. Empty if only the first line is read.
+    RESTATES_MESSAGES: whether a later record may repeat all of a message.
+    NESTED_MARK: a text in each line with nested records; empty if there are none.
+    TOKEN_TYPES: the types of records that hold only the tokens of a response.
+    THINKING_TYPES: the subtypes that `translate_record` gives to records of the agent's thinking.
+    """
+
     CONTEXT_MARKS: tuple[bytes, ...]
     RESTATES_MESSAGES: bool
     NESTED_MARK: bytes
     TOKEN_TYPES: tuple[str, ...]
     THINKING_TYPES: tuple[str, ...]
 
-    def add_fields(self, payload: dict[str, Any]) -> None:
-        """Add missing fields to a payload after the renaming of its fields."""
-        ...
-
     def begins_transcript(self, record: Mapping[str, Any]) -> bool:
         """Return whether a transcript with this first record comes from the host."""
-        ...
-
-    def read_record(self, record: Mapping[str, Any]) -> "HostMessage | None":
-        """Return the message in a record of the transcript, or None if it is not a message."""
         ...
 
     def read_context(self, record: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -3,20 +3,20 @@
 import posix
 
 from tailhook._core import get_text, parse_json, reverse_lines, unix_time
-from tailhook.hosts import NAMES, find_translated_host
+from tailhook.hosts import RECORDED, find_recorded_host
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tailhook.hosts.protocols import TranslatedHost
+    from tailhook.hosts.protocols import RecordedHost, TranslatedHost
 
 MAX_FIRST_RECORD_BYTES = 1 << 20  # read to recognize a host
 MAX_START_BYTES = 64  # of a message, to see whether the host wrote it
 
 
-def recognize_host(fd: int) -> "TranslatedHost | None":
+def recognize_host(fd: int) -> "RecordedHost | None":
     """Return the host of an open transcript, by its first record; None for Claude Code and unknown hosts.
 
     Raises OSError if the file cannot be read.
@@ -24,10 +24,10 @@ def recognize_host(fd: int) -> "TranslatedHost | None":
     return recognize_record(parse_host_record(posix.pread(fd, MAX_FIRST_RECORD_BYTES, 0).partition(b"\n")[0]))
 
 
-def recognize_record(record: "Mapping[str, Any]") -> "TranslatedHost | None":
+def recognize_record(record: "Mapping[str, Any]") -> "RecordedHost | None":
     """Return the host of a transcript with this first record; None for Claude Code and unknown hosts."""
-    for name in NAMES[1:]:
-        host = find_translated_host(name)
+    for name in RECORDED:
+        host = find_recorded_host(name)
         if host.begins_transcript(record):
             return host
     return None
@@ -73,6 +73,16 @@ def is_host_written(words: bytes, starts: "tuple[bytes, ...]") -> bool:
     True
     """
     return words.lstrip()[:MAX_START_BYTES].lower().startswith(starts)
+
+
+def explain_brackets(text: str) -> str:
+    """Return a text for the agent of a host that writes entities in place of the brackets of its tags.
+
+    >>> explain_brackets("Go on.")
+    'Go on.'
+    """
+    note = "\n\nWrite tags with real angle brackets, also if entities stand for them here."
+    return text + note if "</" in text else text
 
 
 def read_count(counts: "Mapping[str, Any]", name: str) -> "int | None":

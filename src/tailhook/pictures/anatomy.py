@@ -12,12 +12,12 @@ from typing import NamedTuple
 from tailhook._core import Record, SeenRecords, signals
 from tailhook.errors import RecordError
 from tailhook.hook.answer import plain
-from tailhook.hosts import DEFAULT, find_translated_host
+from tailhook.hosts import DEFAULT, find_recorded_host
 from tailhook.transcripts.transcript import Transcript, is_own_text, measured_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tailhook.hosts.protocols import TranslatedHost
+    from tailhook.hosts.protocols import RecordedHost
 
 MAX_BUCKETS = 4096
 MAX_COUNTED_NAMES = 200  # of unknown types, and of tools; further names count as OTHERS
@@ -138,7 +138,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     largest: list[Large] = []
     times, offsets = Buckets(), Buckets(width=256)
     session_id, last, size = "", None, 0
-    host = None if transcript.host == DEFAULT else find_translated_host(transcript.host)
+    host = None if transcript.host == DEFAULT else find_recorded_host(transcript.host)
     in_sub_agent = transcript.is_of_sub_agent
     span: list[datetime] = []
     waiting: Counter[str] = Counter()  # records before the first one with a time
@@ -189,7 +189,7 @@ def measure_transcript(transcript: Transcript) -> Anatomy:
     )
 
 
-def find_kind(record: Record, host: "TranslatedHost | None", in_sub_agent: bool) -> str:
+def find_kind(record: Record, host: "RecordedHost | None", in_sub_agent: bool) -> str:
     """Return the kind of a record, one of RECORD_KINDS. If several fit, the first one in this order.
 
     host: of the transcript, None for Claude Code.
@@ -214,7 +214,7 @@ def find_kind(record: Record, host: "TranslatedHost | None", in_sub_agent: bool)
     return "other" if host is not None and original_type(record, host) in host.TOKEN_TYPES else "thinking"
 
 
-def original_type(record: Record, host: "TranslatedHost | None") -> str | None:
+def original_type(record: Record, host: "RecordedHost | None") -> str | None:
     """Return the host's own type of a record.  host: None for Claude Code."""
     if host is None:
         return record.type

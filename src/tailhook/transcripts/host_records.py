@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-    from tailhook.hosts.protocols import TranslatedHost
+    from tailhook.hosts.protocols import RecordedHost
     from tailhook.transcripts.sources import SeekableFile
 
 TRANSCRIPT_ENDINGS = (".jsonl", ".jsonl.gz", ".jsonl.zst")
@@ -54,7 +54,7 @@ class HostRecords:
     the offset of each change, and all values from there on.
     """
 
-    def __init__(self, host: TranslatedHost, first: dict[str, Any]) -> None:
+    def __init__(self, host: RecordedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
         self._first_offsets: dict[int, int] = {}  # offsets of messages, by their contents: see `_is_first`
