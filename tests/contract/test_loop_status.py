@@ -43,6 +43,17 @@ def test_status_without_a_loop_reports_that(loop):
     assert loop("status").stdout == "No loop is running in this project.\n"
 
 
+def test_status_of_a_loop_on_which_no_session_may_act_reports_what_the_hook_decides(project, loop):
+    write_hooks(project)
+    config = project.home / ".config" / "tailhook"
+    config.mkdir(parents=True)
+    (config / "config.json").write_text('{"hook": {"unbound": "refuse"}}')
+    project.loop()
+    assert project.stop("Hm.").allowed
+    assert json.loads(loop("status", "--json").stdout)["verdict"]["decision"] == "allow"
+    assert "must continue: iteration" not in loop("status").stdout
+
+
 def test_status_of_a_stale_loop_reports_what_will_happen_to_it_and_changes_nothing(project, loop):
     state = project.loop(age=9000)
     facts = json.loads(loop("status", "--json").stdout)

@@ -337,10 +337,12 @@ def owner_of_state(state: object) -> str:
 
 def command_facts(state: object) -> idle.Facts:
     """Return the facts of a silent stop of this session; outside of a session, of the loop's own one."""
+    config = load_config(project_root({}))
     return idle.Facts(
         session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,
-        next_issue=load_config(project_root({})).get("idle", {}).get("next_issue", ""),
+        unbound_acts=config.get("hook", {}).get("unbound") != "refuse",
+        next_issue=config.get("idle", {}).get("next_issue", ""),
         own=lambda fields: OwnLoop(fields, None, time.time()),
     )
 
