@@ -234,6 +234,24 @@ def test_a_folder_of_another_version_is_refused(scan, tmp_path):
     assert "scan.json is damaged" in scan("--signals", "--resume", "kept", exit_code=1).stderr
 
 
+# Of a question, of its options and of a set of patterns, by the number of the folder's format.
+MEMBERS = {
+    2: (
+        "columns format options patterns project redact roles sessions since table until",
+        "all_text code context sidechains",
+        4,
+    )
+}
+
+
+def test_a_folder_with_other_members_has_another_format(scan, tmp_path):
+    """A new member makes an older folder look damaged, unless the format has another number."""
+    scan("--signals", "--resume", "kept")
+    there = json.loads((tmp_path / "kept" / "scan.json").read_text())
+    members = " ".join(sorted(there)), " ".join(sorted(there["options"])), len(there["patterns"][0])
+    assert {there["format"]: members} == MEMBERS
+
+
 def test_a_folder_with_something_else_is_refused_and_stays_as_it_is(scan, folder):
     before = sorted(path.name for path in folder.iterdir())
     done = scan("--table", "records", "--resume", "transcripts", exit_code=1)

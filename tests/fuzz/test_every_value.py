@@ -3,9 +3,13 @@
 `make fuzz` tries every content of a place; the suite tries every 24th of them.
 """
 
+import json
+
 import pytest
 from support.every_value import DECIDED, GATE, MACHINES, PLACES, Surroundings, check, contents
 from support.long_runs import sample
+
+from tailhook.hook.machines import MACHINES as REGISTRY
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +24,12 @@ def test_every_machine_has_something_to_decide(surroundings):
     outcome = surroundings.run("git head", original)
     assert outcome.decided + surroundings.run("git head", original, GATE).decided == list(DECIDED.items())
     assert b'"git_branch":"main"' in outcome.spool
+
+
+def test_the_configuration_has_every_key_of_a_machine(surroundings):
+    config = json.loads(surroundings.originals()["user config"])
+    known = {name: set(machine["keys"]) for name, machine in REGISTRY.items() if "keys" in machine}
+    assert {name: set(config[name]) for name in known} == known
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -12,6 +12,7 @@ from tailhook.machines import idle
 from tailhook.machines.secret_rules import KEY_BEGINNINGS
 from tailhook.machines.secrets import mask
 from tailhook.patterns.sets import PatternSet, code_spans
+from tailhook.pictures.explanation import CODE_WORDS
 from tailhook.stores.frontmatter import FrontMatter
 
 LITERALS = ["a", "ab", "bab", "abab", "éa", "<loop-done>", "done>"]
@@ -24,7 +25,7 @@ def code_map(data):
     text = data.decode("utf-8", "replace")
     assert [tuple(span) for span in code_spans(text)] == ORACLE.spans(text)
     for kind, start, end in code_spans(data):
-        assert kind in ("fence", "indented", "span", "comment", "raw")
+        assert kind in CODE_WORDS
         assert 0 <= start < end <= len(data)
 
 

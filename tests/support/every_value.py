@@ -147,7 +147,7 @@ class Surroundings:
         memory = {"triage": {"enabled": True, "max_messages": 50, "thresholds": {"decision": 0.4}}}
         config = {
             "hook": {"machines": ["idle"], "unbound": "act", "log": str(self.top / "other.log")},
-            "idle": {"stale_after": 7200},
+            "idle": {"stale_after": 7200, "next_issue": "gh issue list"},
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
             "gate": RULES,

@@ -3,6 +3,7 @@
 import argparse
 import ast
 import importlib
+import inspect
 import json
 import math
 import re
@@ -24,9 +25,12 @@ from support.host import short_folder, tailhook
 from support.library_sample import write_sample
 
 from tailhook.cli.parser import parser
+from tailhook.fleet.scan import scan
 from tailhook.hook.config import KEYS
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hosts import DEFAULT, NAMES, RECORDED, find_host
+from tailhook.patterns.sets import code_spans
+from tailhook.pictures.explanation import CODE_WORDS
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
@@ -224,10 +228,10 @@ def test_the_page_of_a_machine_lists_all_flags_of_its_command(page, command):
 # ---- keys, variables, machines, goals ----------------------------------------
 
 
-def test_the_page_on_configuration_lists_the_keys_of_the_hook_and_only_keys_that_are_read():
+def test_the_page_on_configuration_lists_every_key_that_is_read_and_no_other():
     known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
     listed = {cells[0].strip("`") for cells in rows(CONFIGURATION) if re.fullmatch(r"`[a-z]+\.[a-z_]+`", cells[0])}
-    assert {f"hook.{key}" for key in KEYS["hook"]} <= listed <= known
+    assert listed == known
 
 
 def test_the_page_on_configuration_has_the_machines_that_are_asked_by_default():
@@ -269,9 +273,8 @@ def test_the_page_on_configuration_lists_every_variable_that_tailhook_reads():
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_a_machine_has_a_page_of_its_own_with_its_configuration(name):
-    page = ROOT / "docs" / "machines" / f"{name}.md"
-    listed = {cells[0].strip("`") for cells in [*rows(CONFIGURATION), *rows(page)]}
-    assert {f"{name}.{key}" for key in KEYS.get(name, ())} <= listed
+    named = {span.partition(":")[0] for span in spans(ROOT / "docs" / "machines" / f"{name}.md")}
+    assert {f"{name}.{key}" for key in KEYS.get(name, ())} <= named
 
 
 @pytest.mark.parametrize("page", [README, DECIDES], ids=lambda page: page.stem)
@@ -307,6 +310,23 @@ def test_a_page_that_lists_the_hosts_names_each(page, hosts):
 def test_a_page_that_lists_the_hosts_names_each_for_people(page, hosts):
     text = (ROOT / page).read_text()
     assert [host for host in hosts if find_host(host).TITLE.removesuffix(" CLI") not in text] == []
+
+
+def test_the_page_on_scans_names_each_host_whose_transcripts_are_found():
+    found = [host for host in map(find_host, NAMES) if host.TRANSCRIPT_FOLDERS]
+    assert [host.NAME for host in found if host.TITLE.removesuffix(" CLI") not in SCAN.read_text()] == []
+
+
+def test_every_kind_of_code_is_documented():
+    (kinds,) = re.findall(r"^The kinds are .*", (ROOT / "docs" / "library.md").read_text(), re.MULTILINE)
+    stub = (ROOT / "src/tailhook/_core.pyi").read_text().partition("def code_spans(")[2].partition(">>>")[0]
+    for text in (kinds, code_spans.__doc__, stub):
+        assert CODE_WORDS.keys() <= set(re.findall(r"\w+", text))
+
+
+def test_the_page_on_scans_lists_every_argument():
+    listed = {name for cells in rows(SCAN) for name in re.findall(r"`(\w+)`", " ".join(cells[:2]))}
+    assert inspect.signature(scan).parameters.keys() - listed == set()
 
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():

@@ -40,8 +40,8 @@ class Transcript:
     Iteration gives its records, oldest first. Lines without a record are skipped; records of unknown types are given as
     they are. If Claude Code wrote a record twice, with the same uuid, it is given once: a compaction writes old records
     again. Each iteration reads the file up to its end at the beginning of the iteration. If the file is truncated or
-    overwritten meanwhile, the iteration ends. A transcript of Codex, Gemini, Copilot or Cursor gives records with
-    Claude Code's types and attributes; `Record.json` gives the host's own record.
+    overwritten meanwhile, the iteration ends. A transcript of another host gives records with Claude Code's types
+    and attributes; `Record.json` gives the host's own record.
     """
 
     def __init__(self, source: TranscriptSource) -> None:
