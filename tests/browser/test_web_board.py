@@ -275,6 +275,19 @@ def test_a_session_without_a_sign_is_not_shown_as_running(daemon, board):
     expect(row(board, "one").locator(".status")).to_have_text("running")
 
 
+def test_a_title_follows_the_projects_name_in_the_row_and_is_in_the_details(daemon, board):
+    daemon.post("prompt_submit", "one", project_path="/work/one", title="<b>Fix</b> the race")
+    daemon.post("prompt_submit", "two", project_path="/work/two")
+    expect(row(board, "one").locator(".title")).to_have_text("<b>Fix</b> the race")
+    expect(row(board, "one").locator(".folder")).to_be_hidden()
+    expect(row(board, "two").locator(".folder")).to_have_text("/work")
+    assert rows(board) == ["one <b>Fix</b> the race", "two"]
+    board.locator("#filter").fill("race")
+    expect(row(board, "two")).to_have_count(0)
+    row(board, "one").locator(".open").click()
+    expect(board.locator("#details dl")).to_contain_text("Title<b>Fix</b> the race")
+
+
 def test_a_hidden_plate_is_gone_from_every_board_until_its_next_prompt(daemon, board, open_board):
     first, second = board, open_board(daemon)
     daemon.post("permission_asked", "one", project_path="/one", tool_name="Bash")

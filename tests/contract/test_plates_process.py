@@ -236,6 +236,14 @@ def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not
     assert "task" not in json.dumps(event)
 
 
+@pytest.mark.parametrize(
+    ("title", "expected"), [("Fix the race", "Fix the race"), ("x" * 5000, "x" * 1000), ("", None), (["x"], None)]
+)
+def test_a_start_and_a_prompt_have_the_sessions_title(plates, title, expected):
+    for name in ("SessionStart", "UserPromptSubmit"):
+        assert send(plates, hook_event_name=name, session_title=title).get("title") == expected
+
+
 def test_an_event_has_the_transcripts_size(plates):
     assert "transcript_size" not in send(plates)  # it is missing
     plates.transcript.write_text("x" * 77)

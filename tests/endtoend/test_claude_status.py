@@ -290,6 +290,21 @@ def test_a_host_that_thinks_for_long_runs_and_one_that_a_person_has_stopped_show
         host.comes_to("running", "idle")
 
 
+def test_a_session_has_the_title_that_the_host_gave_it_and_then_the_persons(board, claude):
+    del claude.env["CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]  # the host counts its request for a title as such
+    titles = ['{"title": "Fix the race in refunds"}'] * 9
+    with Model("One.", "Two.", asides=titles) as model, board(model) as host:
+
+        def title():
+            return host.daemon.plates()[host.id]["title"]
+
+        host.prompt("Please fix the race in the refunds.")
+        host.happens("stop")
+        wait_until(lambda: title() == "Fix the race in refunds")
+        host.prompt("/rename My own title")
+        wait_until(lambda: title() == "My own title")
+
+
 class RefusingHandler(MessagesHandler):
     """An API that refuses every message."""
 

@@ -56,7 +56,7 @@ def fetch_error() -> str:
 
 def row(page, project):
     """Return the row of a project."""
-    return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))
+    return page.locator("#board li").filter(has=page.locator(".name", has_text=re.compile(f"^{project}$")))
 
 
 def load(page, daemon):

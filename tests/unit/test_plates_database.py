@@ -262,6 +262,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "session_id": "s",
         "project_path": "/p",
         "folder": None,
+        "title": None,
         "hidden": False,
         "transcript_path": "/t.jsonl",
         "git_branch": "main",

@@ -42,7 +42,7 @@ def test_a_database_of_every_earlier_version_is_brought_to_the_newest_one_and_ba
     database = Database(url)
     plate = database.get("s")
     assert (plate["since"], plate["tools"], plate["unprompted"], plate["owner"]) == (77, None, None, None)
-    assert (plate["folder"], plate["background"], plate["hidden_at"], plate["silent_since"]) == (None,) * 4
+    assert {plate[name] for name in ("folder", "background", "hidden_at", "silent_since", "title")} == {None}
     assert database.event_counts() == {"stop": 1}
     database.record(ended("AskUserQuestion", "a"))
     assert status(database) == "running"

@@ -71,7 +71,7 @@ def draw_wide(plate: PlateOut, now: float, width: int) -> Text:
     branch = (flexible - project) // 2
     return Text.assemble(
         (f" {plate['symbol']} {fit(status_words(plate, now), STATUS_WIDTH - 1)}", colour),
-        (fit(plate["name"], project - 1) + " ", style_of_name(plate)),
+        *draw_headline(plate, project - 1, " "),
         (fit(plate["git_branch"] or "", branch - 1) + " ", BRANCH),
         (fit(plate["detail"], flexible - project - branch - 1) + " ", style_of_detail(plate)),
         draw_todo(plate["todo_progress"] or ""),
@@ -85,7 +85,7 @@ def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
     last = f"{plate['todo_progress'] or ''} {plate_age(plate, now):>{AGE_WIDTH}} "
     first = Text.assemble(
         (f" {plate['symbol']}  ", colour),
-        (fit(plate["name"], width - 4 - cell_len(last)), style_of_name(plate)),
+        *draw_headline(plate, width - 4 - cell_len(last)),
         (last, DIM),
     )
     second = Text.assemble("    ", (status_words(plate, now), colour))
@@ -94,6 +94,18 @@ def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
             second.append(" · ", DIM).append(words, style)
     second.truncate(max(0, width - 1), overflow="ellipsis")
     return [first, second]
+
+
+def draw_headline(plate: PlateOut, width: int, end: str = "") -> list[tuple[str, str]]:
+    """Return the project's name and the session's title in exactly `width` columns, each with its style.
+
+    end: what follows.
+    """
+    name, title = plate["name"], plate["title"]
+    if not title:
+        return [(fit(name, width) + end, style_of_name(plate))]
+    shown = min(cell_len(name) + 1, width)
+    return [(fit(name, shown), style_of_name(plate)), (fit(title, width - shown) + end, "")]
 
 
 def style_of_name(plate: PlateOut) -> str:
@@ -145,6 +157,7 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
     lines = (
         ("error", details["error"], TONE_COLOURS["error"]),
         ("asks", details["asks"], TONE_COLOURS["attention"]),
+        ("title", details["title"], "bold"),
         ("project", details["project_path"], "bold"),
         ("folder", details["folder"], ""),
         ("branch", details["git_branch"], BRANCH),

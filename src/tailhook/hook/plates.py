@@ -57,6 +57,7 @@ PERSONS_SOURCES = "user", "sdk"  # of a prompt; with any other source, Claude Co
 # Without a source: the beginnings of the prompts of Claude Code and of Copilot at the end of a background task.
 HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
+MAX_TITLE_CHARS = 1000  # the daemon keeps MAX_REPORTED_CHARS, and masks a secret that it would cut there
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
 
@@ -95,6 +96,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_path": event.transcript_path(),
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
+        "title": get_text(payload, "session_title")[:MAX_TITLE_CHARS],
         "tool_name": tool_name(payload)[:MAX_REPORTED_CHARS],
         "tool_use_id": get_text(payload, "tool_use_id")[:MAX_REPORTED_CHARS],
         "agent_id": get_text(payload, "agent_id")[:MAX_REPORTED_CHARS],

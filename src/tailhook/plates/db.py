@@ -274,16 +274,15 @@ class Database:
                 self.changed(plate)
         return plate
 
-    def set_silence(self, plate: Plate, since: int | None) -> bool:
-        """Store since when there is no sign of a session. Returns False if the plate changed after it was read.
+    def amend(self, plate: Plate) -> bool:
+        """Store a plate with what the daemon found out. Returns False if it changed after it was read.
 
         This is not an event of the session: its age and its place in the lists of all plates stay.
         """
-        new: Plate = {**plate, "silent_since": since}
         try:
             with self.writing:
                 with self.engine.begin() as tx:
-                    changed = update(tx, new, plate["updated_at"])
+                    changed = update(tx, plate, plate["updated_at"])
                     self.notify(tx, plate["session_id"])
                 self.changed(changed)
         except RacedError:

@@ -41,7 +41,7 @@ STATUSES = {
         StatusOut(status=Status.CLOSED, symbol="·", words="closed", group="rest", tone="muted"),
     )
 }
-FILTER_FIELDS = "project, branch, status, tool, host, user or session"  # what `search_text` returns
+FILTER_FIELDS = "project, title, branch, status, tool, host, user or session"  # what `search_text` returns
 EVENT_WORDS: dict[str, str] = {
     EventKind.TOOL_START.value: "tool starts",
     EventKind.TOOL_CALL.value: "tool ends",
@@ -159,6 +159,7 @@ def search_text(plate: Plate) -> str:
     fields = (
         plate["project_path"],
         plate["folder"],
+        plate["title"],
         plate["git_branch"],
         words,
         silence,

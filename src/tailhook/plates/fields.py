@@ -24,6 +24,7 @@ class PlateFields(TypedDict):
 
     project_path: the folder in which the session began.
     folder: the one in which the agent works now, if it is another.
+    title: what the person or the host called the session, on one line.
     run_id: of the wrapper that runs it.
     pid: of the host's process. Answers leave it out while it is a guess.
     """
@@ -31,6 +32,7 @@ class PlateFields(TypedDict):
     session_id: Annotated[str, {"primary_key": True}]
     project_path: str
     folder: str | None
+    title: Fact
     transcript_path: Fact
     git_branch: Fact
     last_event_type: str | None

@@ -44,6 +44,7 @@ from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
 from tailhook.plates.signs import agents_folder, is_suspended, is_working, last_write
 from tailhook.plates.tables import Plate, is_row_error
+from tailhook.plates.titles import Title, title_at_end
 from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
 from tailhook.stores.processes import CLOCK_BOOTTIME
@@ -112,6 +113,7 @@ class Health:
     host_status: see `host_status.read_status`.
     is_reporting: see `host_children.is_reporting`.
     last_write, is_suspended: see `tailhook.plates.signs`.
+    read_title: returns the title in a transcript, or None; called once after each change of the transcript.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Health:
         is_reporting: Callable[[int], bool] = is_reporting,
         last_write: Callable[[Plate], float] = last_write,
         is_suspended: Callable[[int], bool] = is_suspended,
+        read_title: "Callable[[str], Title | None] | None" = None,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -142,6 +145,8 @@ class Health:
         self.is_reporting = is_reporting
         self.last_write = last_write
         self.is_suspended = is_suspended
+        self.read_title = read_title or read_title_in
+        self.title_stamps: dict[str, Stamp | None] = {}  # of the transcripts whose titles were read, by path
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -188,7 +193,7 @@ class Health:
         self.faults = {one["session_id"]: self.faults.get(one["session_id"], "") for one in (*kept, *strangers)}
         for plate in [*kept, *strangers]:
             try:
-                changed += self.check_plate(plate) if plate["owner"] else self.check_silence(plate)
+                changed += self.check_plate(plate) if plate["owner"] else self.amend(plate)
             except SQLAlchemyError as error:
                 if not is_row_error(error):
                     raise
@@ -196,6 +201,8 @@ class Health:
             except Exception as error:  # also MemoryError and RecursionError: check the other sessions
                 self.log_once(plate, error)
         self.looks.forget_others()
+        paths = {plate["transcript_path"] for plate in kept}
+        self.title_stamps = {path: stamp for path, stamp in self.title_stamps.items() if path in paths}
         self.duration = self.uptime() - now
         return changed
 
@@ -218,18 +225,36 @@ class Health:
             at = Moment(int(self.clock() * 1000), int(self.uptime() * 1000))  # events after this are newer
             event, tool = self.event_of(plate, self.clock())
             if event is None:
-                return self.check_silence(plate)
+                return self.amend(plate)
             if self.database.apply(plate, event, at, tool):
                 return True
             plate = self.database.get(plate["session_id"])
         return False
 
-    def check_silence(self, plate: Plate) -> bool:
-        """Store since when there is no sign of a session that should work. Returns whether that changed its plate."""
+    def amend(self, plate: Plate) -> bool:
+        """Store since when there is no sign of a session that should work, and its title.
+
+        Returns whether that changed its plate.
+        """
         now = self.clock()
         last = self.last_sign(plate, now)
-        since = int(last * 1000) if is_silent(Status(plate["status"]), last, now) else None
-        return since != plate["silent_since"] and self.database.set_silence(plate, since)
+        new = plate.copy()
+        new["silent_since"] = int(last * 1000) if is_silent(Status(plate["status"]), last, now) else None
+        title = self.new_title(plate)
+        if title and (title.is_persons or not plate["title"]):
+            new["title"] = title.words
+        return new != plate and self.database.amend(new)
+
+    def new_title(self, plate: Plate) -> Title | None:
+        """Return the title in the transcript of a session, or None if the transcript has not changed or has none."""
+        path = plate["transcript_path"]
+        if plate["owner"] != self.owner or not path:
+            return None
+        stamp = stamp_of_path(path)
+        if stamp is None or self.title_stamps.get(path) == stamp:
+            return None
+        self.title_stamps[path] = stamp
+        return self.read_title(path)
 
     def last_sign(self, plate: Plate, now: float) -> float:
         """Return when the last sign of a session came, in Unix seconds. Looks at its host only if no event is fresh."""
@@ -530,6 +555,15 @@ def last_words(path: str) -> str | None:
         return None
     words = words[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
     return plain_text(words.decode("utf-8", "replace"), MAX_MESSAGE_CHARS) or None
+
+
+def read_title_in(path: str) -> Title | None:
+    """Return the title in a transcript, or None if there is none or the transcript cannot be read."""
+    try:
+        with open_transcript(path) as file:
+            return title_at_end(file)
+    except (OSError, ValueError):
+        return None
 
 
 def read_last_message(file: io.FileIO) -> bytes:

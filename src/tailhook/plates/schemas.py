@@ -7,7 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from tailhook.hook.plates import MAX_REPORTED_CHARS
 from tailhook.machines.plates import STARTED, Detail, Event, EventKind
+from tailhook.machines.quoting import plain_words
 from tailhook.machines.secrets import MASK, is_secret_name, mask
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
@@ -81,6 +83,11 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:
     return value
 
 
+def clean_title(title: str) -> str:
+    """Return the beginning of a title on one line, without secrets and invisible characters."""
+    return plain_words(title, MAX_REPORTED_CHARS)
+
+
 def mask_secrets(value: Any, name: str = "") -> Any:
     """Return a JSON value with the secrets in its strings masked.
 
@@ -115,6 +122,7 @@ class Report(BaseModel):
     event_id: the same event is kept once.
     project_path: the project's folder, or the one in which the agent works if the host names no project.
     folder: the one in which the agent works, if it is not the project's.
+    title: what the person or the host called the session.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
     mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
@@ -132,6 +140,7 @@ class Report(BaseModel):
     session_id: SessionName
     project_path: Annotated[Word, Field(min_length=1)]
     folder: Word | None = None
+    title: Annotated[Word, AfterValidator(clean_title)] | None = None
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None

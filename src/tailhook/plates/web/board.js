@@ -133,6 +133,7 @@ function rowOf(plate) {
     const cell = (name) => make("span", { class: name });
     const open = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
     open.append(...["sign", "status", "project", "folder", "branch", "tool", "todo", "age"].map(cell));
+    open.querySelector(".project").append(cell("name"), cell("title"));
     open.querySelector(".sign").setAttribute("aria-hidden", "true");
     open.querySelector(".folder").append(make("bdi", { dir: "ltr" })); // it is cut on the left, and read from the left
     const gone = make("button", { type: "button", class: "dismiss" }, "✕");
@@ -154,7 +155,9 @@ function fill(row, plate) {
   row.toggleAttribute("data-hidden", plate.hidden);
   put(row, "sign", plate.symbol);
   put(row, "status", statusWords(plate));
-  put(row, "project", name);
+  put(row, "name", name);
+  put(row, "title", plate.title ? ` ${line(plate.title)}` : "");
+  row.toggleAttribute("data-titled", Boolean(plate.title));
   put(row, "folder bdi", parentFolder(plate.project_path));
   put(row, "branch", line(plate.git_branch));
   put(row, "tool", line(plate.detail));

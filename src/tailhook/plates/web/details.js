@@ -75,6 +75,7 @@ function drawPlate() {
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
   const facts = [
     ["Asks", asks],
+    ["Title", shown.title],
     ["Project", shown.project_path],
     ["Folder", shown.folder],
     ["Branch", shown.git_branch],
