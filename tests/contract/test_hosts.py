@@ -8,9 +8,12 @@ import pytest
 from support.host import MEMORABLE, frame
 from support.host_payloads import (
     BY_HOST,
+    antigravity,
+    antigravity_record,
     codex,
     copilot,
     copilot_in_pascal_case,
+    droid_record,
     gemini,
     gemini_sent_on,
     qwen_record,
@@ -23,7 +26,7 @@ from tailhook.hosts import CLAUDE_LIKE, NAMES, find_translated_host
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
-SPOKEN = "codex", "gemini", *CLAUDE_LIKE  # the payload has the last words, and an answer a text for the person
+SPOKEN = "codex", "gemini", *CLAUDE_LIKE  # an answer has a text for the person, and exit code 2 is a block
 PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 
@@ -57,7 +60,7 @@ def blocked(name, ended):
         assert set(ended.answer) == {"followup_message"}
         return ended.answer["followup_message"]
     assert set(ended.answer) == {"decision", "reason"}
-    assert ended.answer["decision"] == "block"
+    assert ended.answer["decision"] == ("continue" if name == "antigravity" else "block")
     return ended.answer["reason"]
 
 
@@ -289,6 +292,10 @@ def write_decisions(project, name):
         records = [{"type": "assistant.message", "data": {"content": text}, "timestamp": stamp()} for text in texts]
     elif name == "qwen":
         records = [qwen_record("assistant", *text) for text in (decided, later)]
+    elif name == "droid":
+        records = [droid_record("assistant", *text) for text in (decided, later)]
+    elif name == "antigravity":
+        records = [antigravity_record("PLANNER_RESPONSE", text) for text in (MEMORABLE, "Nothing else.")]
     else:
         records = [{"role": "assistant", "message": {"content": text}} for text in (decided, later)]
     for record in records:
@@ -301,7 +308,7 @@ def test_memory_reads_the_hosts_transcript(project, stop, name):
     path = str(project.home / "host.jsonl")
     payload = {
         **BY_HOST[name](project, "Nothing else."),
-        "transcriptPath" if name == "copilot" else "transcript_path": path,
+        "transcriptPath" if name in ("copilot", "antigravity") else "transcript_path": path,
     }
     assert "[DECISION]" in stop(name, payload, "memory").stdout
     assert stop(name, payload, "memory").stdout == ""  # once
@@ -322,10 +329,17 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
     path = project.home / "another.jsonl"
     if transcript in ("readable", "empty"):
         path.write_text('{"type": "unknown"}\n' if transcript == "readable" else "")
-    key = "transcriptPath" if name == "copilot" else "transcript_path"
+    key = "transcriptPath" if name in ("copilot", "antigravity") else "transcript_path"
     payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
-    reports = name in SPOKEN and transcript == "readable"
+    reports = name in ("codex", "gemini", "qwen") and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
+
+
+def test_an_agent_of_antigravity_that_is_not_idle_yet_pauses_its_loop(project, stop):
+    project.loop(frame(session_id="mine"))
+    paused = stop("antigravity", {**antigravity(project, "Hm."), "fullyIdle": False})
+    assert paused.allowed
+    assert paused.state["stack"][0]["iter"] == 1
 
 
 def test_codex_gets_a_line_about_angle_brackets_with_a_tag_and_no_other_change():

@@ -21,8 +21,10 @@ USER_FILES = {
     "cursor": ".cursor/hooks.json",
     "copilot": ".copilot/hooks/tailhook.json",
     "qwen": ".qwen/settings.json",
+    "droid": ".factory/settings.json",
+    "antigravity": ".gemini/config/hooks.json",
 }
-PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json"}
+PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json", "antigravity": ".agents/hooks.json"}
 GROUPS = (
     '{{\n\t"description" : "\\u0064ark",\n\t"hooks": '
     '{{"{}": [{{"hooks": [{{"type": "command", "command": "make stop"}}]}}]}}\n}}'
@@ -34,6 +36,8 @@ THEIRS = {
     "cursor": FLAT.format("stop", "command"),
     "copilot": FLAT.format("agentStop", "bash"),
     "qwen": GROUPS.format("Stop"),
+    "droid": GROUPS.format("Stop"),
+    "antigravity": '{"linter": {"Stop": []}, "tailhook": {"enabled": true, "Stop": [{"command": "make stop"}]}}\n',
 }
 EACH = pytest.mark.parametrize("name", NAMES[1:])
 
@@ -55,7 +59,7 @@ def write(path: Path, text: str) -> bytes:
 def commands(name, path, event) -> list[str]:
     """Return the shell commands of an event."""
     file = hooks_file_of(name)
-    entries = json.loads(path.read_text())["hooks"][event]
+    entries = json.loads(path.read_text())[file.hooks_member][event]
     hooks = [hook for entry in entries for hook in entry["hooks"]] if file.has_groups else entries
     return [hook[file.command_members[0]] for hook in hooks]
 
@@ -111,7 +115,7 @@ def test_plates_is_registered_for_the_events_that_the_host_has(project, name):
     before = write(path := project.home / USER_FILES[name], THEIRS[name])
     assert install(project, name, "--with", "plates").returncode == 0
     file = hooks_file_of(name)
-    assert set(json.loads(path.read_text())["hooks"]) == set(file.events)
+    assert set(json.loads(path.read_text())[file.hooks_member]) - {"enabled"} == set(file.events)
     assert install(project, name, "--with", "plates").stdout.startswith("Nothing to change")
     for event in file.reported_events:
         payload = {**BY_HOST[name](project, "Hm."), "notification_type": "permission_prompt", "trigger": "manual"}

@@ -15,7 +15,7 @@ from tailhook.hosts import NAMES, find_host
 from tailhook.install.hooks_file import hooks_file_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
-SESSION_FIELDS = ("session_id", "conversation_id", "sessionId")
+SESSION_FIELDS = ("session_id", "conversation_id", "sessionId", "conversationId")
 TRANSCRIPT_FIELDS = ("transcript_path", "transcriptPath")
 
 

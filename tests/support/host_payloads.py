@@ -1,7 +1,7 @@
 """Payloads of other hosts than Claude Code at a stop, and their transcripts at that time.
 
 The keys are the real ones of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102 and Qwen Code 0.24.4 (tests/endtoend), and
-Cursor's documented ones.
+the documented ones of Cursor, Factory Droid and Antigravity.
 """
 
 import json
@@ -128,4 +128,48 @@ def qwen(project, said):
     }
 
 
-BY_HOST = {"codex": codex, "gemini": gemini, "cursor": cursor, "copilot": copilot, "qwen": qwen}
+def droid_record(role, *blocks):
+    return {"type": "message", "timestamp": stamp(), "message": {"role": role, "content": [*blocks]}}
+
+
+def droid(project, said):
+    write(project, droid_record("user", {"type": "text", "text": "Go."}))
+    write(project, droid_record("assistant", {"type": "text", "text": said}, {"type": "tool_use", "name": "Edit"}))
+    return {
+        "session_id": "mine",
+        "transcript_path": str(project.home / "host.jsonl"),
+        "cwd": str(project.folder),
+        "permission_mode": "default",
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+    }
+
+
+def antigravity_record(kind, content, **members):
+    return {"step_index": 1, "type": kind, "content": content, "created_at": stamp(), **members}
+
+
+def antigravity(project, said):
+    write(project, antigravity_record("USER_INPUT", "Go."))
+    write(project, antigravity_record("PLANNER_RESPONSE", said, source="MODEL"))
+    return {
+        "conversationId": "mine",
+        "workspacePaths": [str(project.folder)],
+        "transcriptPath": str(project.home / "host.jsonl"),
+        "artifactDirectoryPath": str(project.home),
+        "executionNum": 1,
+        "terminationReason": "NO_TOOL_CALL",
+        "error": "",
+        "fullyIdle": True,
+    }
+
+
+BY_HOST = {
+    "codex": codex,
+    "gemini": gemini,
+    "cursor": cursor,
+    "copilot": copilot,
+    "qwen": qwen,
+    "droid": droid,
+    "antigravity": antigravity,
+}

@@ -1,4 +1,4 @@
-"""Records of other hosts' transcripts: of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102, Qwen 0.24.4 and Cursor."""
+"""Records of other hosts' transcripts: of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102, Qwen 0.24.4 and others."""
 
 TIME = "2026-11-22T08:39:05.387Z"
 UNIX_TIME = 1795336745.387
@@ -20,6 +20,10 @@ def qwen_record(kind, role, *parts):
         "type": kind,
         "message": {"role": role, "parts": [*parts]},
     }
+
+
+def droid_record(role, *blocks):
+    return {"type": "message", "timestamp": TIME, "message": {"role": role, "content": [*blocks]}}
 
 
 # For each host: the first record, then records with their messages, oldest first.
@@ -134,6 +138,43 @@ RECORDS = {
             ),
             (qwen_record("tool_result", "user", {"functionResponse": {"name": "edit", "response": {}}}), None),
             (qwen_record("assistant", "model", {"text": "Done."}), (True, b"Done.", [])),
+        ],
+    ),
+    "droid": (
+        {"type": "session_start", "id": "s", "title": "Do the work.", "version": 2, "cwd": "/p"},
+        [
+            (droid_record("user", {"type": "text", "text": "Do the work."}), (False, b"Do the work.", [])),
+            (droid_record("assistant", {"type": "thinking", "thinking": "Hm."}), None),
+            (droid_record("assistant", {"type": "tool_use", "name": "Edit", "input": {}}), (True, b"", ["Edit"])),
+            (droid_record("user", {"type": "tool_result", "content": "Done"}), None),
+            (droid_record("assistant", {"type": "text", "text": "Done."}), (True, b"Done.", [])),
+        ],
+    ),
+    "antigravity": (
+        {
+            "step_index": 0,
+            "source": "USER_EXPLICIT",
+            "type": "USER_INPUT",
+            "content": "Do the work.",
+            "timestamp": TIME,
+        },
+        [
+            ({"step_index": 0, "type": "USER_INPUT", "content": "Go.", "timestamp": TIME}, (False, b"Go.", [])),
+            (
+                {
+                    "step_index": 1,
+                    "type": "PLANNER_RESPONSE",
+                    "content": "",
+                    "tool_calls": [{"name": "run_command", "args": {}}],
+                    "timestamp": TIME,
+                },
+                (True, b"", ["run_command"]),
+            ),
+            ({"step_index": 2, "source": "MODEL", "type": "RUN_COMMAND", "content": "USER_INPUT"}, None),
+            (
+                {"step_index": 3, "type": "PLANNER_RESPONSE", "content": "Done.", "timestamp": TIME},
+                (True, b"Done.", []),
+            ),
         ],
     ),
 }

@@ -190,6 +190,8 @@ def test_the_timeout_is_in_the_hosts_own_unit():
     assert members("gemini", "BeforeTool") == {"name": "tailhook", "timeout": 10_000}
     assert members("cursor", "preToolUse") == {}
     assert members("copilot", "preToolUse") == {"timeoutSec": 10}
+    assert members("droid", "PreToolUse") == {"timeout": 10}
+    assert members("antigravity", "PreInvocation") == {"timeout": 10}
     assert members("qwen", "PreToolUse") == {"name": "tailhook", "timeout": 10_000}
 
 

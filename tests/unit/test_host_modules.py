@@ -4,7 +4,7 @@ import pytest
 from support.cases import in_one_test
 
 from tailhook.hook.translated import translate_event_name, translate_payload
-from tailhook.hosts import DEFAULT, NAMES, claude_code, codex, copilot, cursor, find_host, gemini
+from tailhook.hosts import DEFAULT, NAMES, antigravity, claude_code, codex, copilot, cursor, find_host, gemini
 from tailhook.hosts.claude_like import HOSTS as CLAUDE_LIKE
 from tailhook.hosts.reading import join_texts, parse_host_record
 
@@ -226,6 +226,22 @@ def test_a_background_task_of_qwen_is_an_agent_and_its_crons_are_wake_ups():
     assert translate_payload(QWEN, {"background_tasks": None})["background_tasks"] is None
 
 
+@pytest.mark.parametrize(("number", "source"), [(0, "user"), (1, "system"), (7, "system")])
+def test_the_first_question_to_the_model_of_antigravity_is_a_persons_prompt(number, source):
+    theirs = {"conversationId": "c", "transcriptPath": "/t", "workspacePaths": ["/p", "/q"], "invocationNum": number}
+    ours = translate_payload(antigravity, theirs)
+    assert (ours["session_id"], ours["transcript_path"], ours["cwd"]) == ("c", "/t", "/p")
+    assert ours["source"] == source
+
+
+@pytest.mark.parametrize("idle", [True, False, None])
+def test_antigravity_waits_for_a_task_unless_it_is_fully_idle(idle):
+    ours = translate_payload(antigravity, {"fullyIdle": idle, "workspacePaths": []})
+    assert ours.get("background_tasks") == ([{"type": "agent"}] if idle is False else None)
+    assert "cwd" not in ours
+    assert "source" not in ours
+
+
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
@@ -252,6 +268,7 @@ def test_a_tool_of_qwen_that_asks_a_person_has_its_name_in_claude_code(theirs, o
         (cursor, {"followup_message": "Go on."}),
         (copilot, {"decision": "block", "reason": "Go on."}),
         *[(host, BLOCK) for host in CLAUDE_LIKE.values()],
+        (antigravity, {"decision": "continue", "reason": "Go on."}),
     ],
     ids=NAMES,
 )
@@ -264,7 +281,7 @@ def test_a_block_is_in_the_hosts_words(host, expected):
 @in_one_test("fields", [MESSAGE, CONTEXT, {}])
 @in_one_test("host", HOSTS, ids=NAMES)
 def test_an_answer_that_does_not_block_is_left_out_if_the_host_has_no_word_for_it(host, fields):
-    assert host.answer(fields) == ({} if host in (cursor, copilot) else fields)
+    assert host.answer(fields) == ({} if host in (cursor, copilot, antigravity) else fields)
 
 
 # ---- records (more in test_host_transcripts.py) --------------------------------
@@ -275,6 +292,8 @@ RECORDS = {
     "gemini": {"type": "gemini", "content": "Done."},
     "cursor": {"role": "assistant", "message": {"content": BLOCKS}},
     "copilot": {"type": "assistant.message", "data": {"content": "Done."}},
+    "droid": {"type": "message", "message": {"role": "assistant", "content": BLOCKS}},
+    "antigravity": {"type": "PLANNER_RESPONSE", "content": "Done."},
     "qwen": {"type": "assistant", "message": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Done."}]}},
 }
 

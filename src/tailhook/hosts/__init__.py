@@ -7,9 +7,9 @@ modules. The hook of another host imports only that host's module. docs/recipes.
 import posix
 
 RECORDED = ("codex", "gemini", "cursor", "copilot")  # the library reads their transcripts
-CLAUDE_LIKE = ("qwen",)  # the rows of `tailhook.hosts.claude_like`
+CLAUDE_LIKE = ("qwen", "droid")  # the rows of `tailhook.hosts.claude_like`
 DEFAULT = "claude-code"
-NAMES = (DEFAULT, *RECORDED, *CLAUDE_LIKE)
+NAMES = (DEFAULT, *RECORDED, *CLAUDE_LIKE, "antigravity")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ def find_translated_host(name: str) -> "TranslatedHost":
 
     name: one of NAMES except the first.
     """
-    if name not in CLAUDE_LIKE:
-        return find_recorded_host(name)
-    host: TranslatedHost = __import__("tailhook.hosts.claude_like", None, None, ("HOSTS",)).HOSTS[name]
+    module = __import__(f"tailhook.hosts.{'claude_like' if name in CLAUDE_LIKE else name}", None, None, ("NAME",))
+    host: TranslatedHost = module.HOSTS[name] if name in CLAUDE_LIKE else module
     return host
 
 

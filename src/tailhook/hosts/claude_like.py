@@ -68,20 +68,20 @@ class ClaudeLikeHost:
     def read_record(self, record: "Mapping[str, Any]") -> "HostMessage | None":
         """Read a record of the transcript.
 
-        {"type": ROLE, "message": {"parts": [PART, ...]}}. PART is {"text": TEXT}, the same with "thought": true, or
-        {"functionCall": {"name": TOOL}}.
+        {"type": "message", "message": {"role": ROLE, "content": [BLOCK, ...]}}; a block may be a tool's use.
         """
-        kind, message = record.get("type"), record.get("message")
-        parts = message.get("parts") if isinstance(message, dict) else None
-        if kind not in ("assistant", "user") or not isinstance(parts, list):
+        message = record.get("message")
+        role = message.get("role") if isinstance(message, dict) and record.get("type") == "message" else None
+        content = message.get("content") if isinstance(message, dict) else None
+        if role not in ("assistant", "user"):
             return None
-        said = [part for part in parts if isinstance(part, dict) and not part.get("thought")]
-        calls = [part.get("functionCall") for part in said]
-        return kind == "assistant", said, [call.get("name") for call in calls if isinstance(call, dict)]
+        blocks = content if isinstance(content, list) else ()
+        uses = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_use"]
+        return role == "assistant", content, [use.get("name") for use in uses]
 
 
 class QwenCode(ClaudeLikeHost):
-    """Qwen Code: it sends prompts that no person wrote, and does not name the kind of a task."""
+    """Qwen Code: it sends prompts that no person wrote, does not name the kind of a task, and has Gemini's messages."""
 
     def add_fields(self, payload: "dict[str, Any]") -> None:
         """Add the author of a prompt, and the kind of each background task.
@@ -108,6 +108,20 @@ class QwenCode(ClaudeLikeHost):
             return fields
         texts = {"additionalContext": explain_brackets(given["additionalContext"])}
         return {**fields, "hookSpecificOutput": {**given, **texts}}
+
+    def read_record(self, record: "Mapping[str, Any]") -> "HostMessage | None":
+        """Read a record of the transcript.
+
+        {"type": ROLE, "message": {"parts": [PART, ...]}}. PART is {"text": TEXT}, the same with "thought": true, or
+        {"functionCall": {"name": TOOL}}.
+        """
+        kind, message = record.get("type"), record.get("message")
+        parts = message.get("parts") if isinstance(message, dict) else None
+        if kind not in ("assistant", "user") or not isinstance(parts, list):
+            return None
+        said = [part for part in parts if isinstance(part, dict) and not part.get("thought")]
+        calls = [part.get("functionCall") for part in said]
+        return kind == "assistant", said, [call.get("name") for call in calls if isinstance(call, dict)]
 
 
 HOSTS: "dict[str, ClaudeLikeHost]" = {
@@ -148,6 +162,31 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "off_value": True,
                 "off_is_overridden": True,
                 "project_variables": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
+                "payload": PAYLOAD,
+            },
+        },
+    ),
+    "droid": ClaudeLikeHost(
+        "droid",
+        {  # by its documents of autumn 2026, not run
+            "TITLE": "Factory Droid",
+            "HOOKS_FILE": {
+                "folder": ".factory",
+                "paths": {"user": "settings.json", "project": ".factory/settings.json"},
+                "stop_event": "Stop",
+                "repeat_event": "SessionStart",
+                "repeat_matcher": "compact",
+                "prompt_event": "UserPromptSubmit",
+                "reported_events": {
+                    "UserPromptSubmit": None,
+                    "PreToolUse": "*",
+                    "PostToolUse": "*",
+                    "SubagentStop": None,
+                    "SessionEnd": None,
+                },
+                "hook_members": {"timeout": 10},  # seconds
+                "project_variables": ("FACTORY_PROJECT_DIR",),
+                "note": "Droid ignores the hooks in this file if there is a hooks.json beside it.",
                 "payload": PAYLOAD,
             },
         },

@@ -23,6 +23,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     prompt_event: str
     names_events: bool
     file_members: Mapping[str, Any]
+    hooks_member: str
     has_groups: bool
     hook_type: str
     command_members: Sequence[str]

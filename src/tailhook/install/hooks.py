@@ -47,12 +47,12 @@ def values_of(file: HooksFile, text: str) -> dict[str, Any]:
     values = {} if is_blank(text) else parse_json(text)
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
-    for name in filter(None, ("hooks", file.env_member)):
+    for name in filter(None, (file.hooks_member, file.env_member)):
         if not isinstance(values.get(name, {}), dict):
             raise SettingsError(f'"{name}" is not an object')
-    for event, groups in values.get("hooks", {}).items():
+    for event, groups in values.get(file.hooks_member, {}).items():
         if event in file.events and not isinstance(groups, list):
-            raise SettingsError(f'"hooks"."{event}" is not a list')
+            raise SettingsError(f'"{file.hooks_member}"."{event}" is not a list')
     return values
 
 
@@ -63,17 +63,18 @@ def is_blank(text: str) -> bool:
 
 def hooks_of(file: HooksFile, values: dict[str, Any]) -> Iterator[Hook]:
     """Yield every hook of every event; skip values without the shape of one."""
-    for event, members in values.get("hooks", {}).items():
+    name = file.hooks_member
+    for event, members in values.get(name, {}).items():
         for at, member in enumerate(members if isinstance(members, list) else ()):
             if not isinstance(member, dict):
                 continue
             group = member.get("hooks")
             for place, fields in enumerate(group if isinstance(group, list) else ()):
                 if isinstance(fields, dict):
-                    path = ("hooks", event, at, "hooks", place)
+                    path = (name, event, at, "hooks", place)
                     yield Hook(event, path, fields, argv_of(fields, file.command_members))
             if group is None and not file.has_groups:
-                yield Hook(event, ("hooks", event, at), member, argv_of(member, file.command_members))
+                yield Hook(event, (name, event, at), member, argv_of(member, file.command_members))
 
 
 def find_ours(file: HooksFile, text: str) -> list[Hook]:
@@ -241,11 +242,12 @@ def with_hook(file: HooksFile, text: str, event: str, wanted: Wanted) -> str:
     if file.has_groups:
         group: dict[str, Any] = {} if wanted.matcher is None else {"matcher": wanted.matcher}
         member = {**group, "hooks": [member]}
-    if not json_text.find(text, ("hooks",)):
-        return json_text.put(text, (), {event: [member]}, "hooks")
-    if not json_text.find(text, ("hooks", event)):
-        return json_text.put(text, ("hooks",), [member], event)
-    return json_text.put(text, ("hooks", event), member)
+    name = file.hooks_member
+    if not json_text.find(text, (name,)):
+        return json_text.put(text, (), {event: [member]}, name)
+    if not json_text.find(text, (name, event)):
+        return json_text.put(text, (name,), [member], event)
+    return json_text.put(text, (name, event), member)
 
 
 def with_command(text: str, hook: Hook, command: dict[str, Any], members: Sequence[str]) -> str:

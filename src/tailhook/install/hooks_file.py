@@ -28,6 +28,7 @@ class HooksFile(NamedTuple):
     prompt_event: the event of a person's prompt, if its answer gives the agent a text as it is; otherwise "".
     names_events: whether a payload has the event's name.
     file_members: members that the file must have.
+    hooks_member: the member with the events.
     has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
     hook_type: a hook's "type", "" if it has none.
     command_members: the members of a hook that may have the shell command; install writes the first.
@@ -76,6 +77,7 @@ class HooksFile(NamedTuple):
     prompt_event: str = ""
     names_events: bool = True
     file_members: Mapping[str, Any] = {}
+    hooks_member: str = "hooks"
     has_groups: bool = True
     hook_type: str = "command"
     command_members: Sequence[str] = ("command",)
