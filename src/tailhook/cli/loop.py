@@ -41,6 +41,7 @@ from tailhook.cli.session import (
     prompt_argument,
     report_driver,
 )
+from tailhook.cli.trial_save import judge_next_stop, known_goal
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -293,7 +294,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
     now = time.time()
     loop = find_command_loop(now)
     state = loop.state if loop else None
-    verdict = idle.decide(state, command_facts(state), now, stale_after_of(loop)) if loop else Verdict("allow", NO_LOOP)
+    verdict = judge_idle_stop(loop, now) if loop else Verdict("allow", NO_LOOP)
     age = idle.age_of(state, now) if isinstance(state, dict) else None
     facts = {
         "path": loop.path if loop else None,
@@ -316,7 +317,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
-            plain_lines(idle_briefing.briefing(state, plain_lines(loop.goal), command_facts(state))),
+            plain_lines(idle_briefing.briefing(state, plain_lines(known_goal(loop)), command_facts(state))),
             *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why),
         ]
@@ -335,14 +336,24 @@ def owner_of_state(state: object) -> str:
     return next((owner for owner in owners if isinstance(owner, str) and owner), "")
 
 
-def command_facts(state: object) -> idle.Facts:
-    """Return the facts of a silent stop of this session; outside of a session, of the loop's own one."""
+def judge_idle_stop(loop: JwzLoop | FileLoop, now: float) -> "Verdict[Any]":
+    """Return the verdict of the next stop, if the agent writes no signal."""
+    facts = command_facts(loop.state, lambda: plain_lines(loop.goal))
+    return judge_next_stop(loop, lambda: idle.decide(loop.state, facts, now, stale_after_of(loop)))
+
+
+def command_facts(state: object, goal: Callable[[], str] = str) -> idle.Facts:
+    """Return the facts of a silent stop of this session; outside of a session, of the loop's own one.
+
+    goal: returns the prompt.
+    """
     config = load_config(project_root({}))
     return idle.Facts(
         session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,
         unbound_acts=config.get("hook", {}).get("unbound") != "refuse",
         next_issue=config.get("idle", {}).get("next_issue", ""),
+        goal=goal,
         own=lambda fields: OwnLoop(fields, None, time.time()),
     )
 
@@ -404,7 +415,7 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
     """End every frame of the loop."""
     now = time.time()
     loop = find_live_loop(now)
-    goal = loop.goal
+    goal = known_goal(loop)
     state = end(loop, "USER_CANCELLED", now)
     top, owner = idle.top_frame(state["stack"]), owner_of_state(state)
     count, limit = (whole_number(top.get(key)) for key in ("iter", "max"))

@@ -25,11 +25,12 @@ from tailhook.cli.session import (
     prompt_argument,
     report_driver,
 )
+from tailhook.cli.trial_save import judge_next_stop
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, ralph, ralph_briefing
+from tailhook.machines import CLAIM, Verdict, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.evidence import listed_texts
 from tailhook.machines.notices import known_session
@@ -226,7 +227,16 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
             lines.append(f"At the next stop nothing happens: {plain(undriven)}")
+        elif active and (verdict := judge_ralph_stop(loop)).outcome != "block":
+            lines.append(f"At the next stop the agent may stop: {plain(verdict.why)}.")
     print_facts(arguments, facts, *lines)
+
+
+def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
+    """Return the verdict of the next stop of the loop's session, if the agent writes no promise."""
+    owner = owner_of_ralph(loop) or CLAIM
+    facts = ralph.Facts(current_session() or owner, line=loop.line_of)
+    return judge_next_stop(loop, lambda: ralph.decide(loop.state, loop.prompt, facts))
 
 
 def describe_ralph_state(state: Mapping[str, str | None]) -> str:

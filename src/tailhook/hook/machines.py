@@ -5,7 +5,7 @@ documentation. To add a machine, add a row here, `tailhook.hook.<name>` and `tai
 """
 
 from tailhook._core import preload
-from tailhook.hook.answer import COMPACT, describe
+from tailhook.hook.answer import COMPACT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def configured_machines(config: "Mapping[str, Any]") -> list[str]:
 def decide_and_save(
     state: "State", decide: "Callable[[], Verdict[ChangeT] | None]", save: "Callable[[Verdict[ChangeT]], None]"
 ) -> "Verdict[ChangeT] | None":
-    """Decide about a state, save its change, and return the verdict: an allow with a warning if saving fails.
+    """Decide about a state, save its change, and return the verdict: see `unsaved` if saving fails.
 
     Decides first without the lock, because that may read a whole transcript. If there is something to save, takes the
     lock, reads the state again, and decides again if another process has changed it meanwhile.
@@ -97,11 +97,9 @@ def decide_and_save(
             if verdict is not None and verdict.change is not None:
                 save(verdict)
     except OSError as error:
-        from tailhook.machines import Verdict
+        from tailhook.hook.failures import unsaved
 
-        what = describe(error).removeprefix(f"{state.path}: ")
-        warning = f"tailhook: {state.path}: the state could not be saved ({what}). The agent may stop."
-        return Verdict("allow", f"the state could not be saved: {what}", warning=warning)
+        return unsaved(state.path, error)
     return verdict
 
 

@@ -1,0 +1,98 @@
+"""A loop whose state cannot be saved or read: the agent goes, and the person learns it from the hook and `status`."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from support.host import HANGS_S, Stop
+from support.install import write_hooks
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+OTHER_USER = 65534
+
+
+def run_on_full_disk(project, argv, stdin=b""):
+    """Run a program that can write nothing into a file, and return its result."""
+    script = ["/bin/sh", "-c", "trap '' XFSZ; exec prlimit --fsize=0 \"$@\"", "sh", *argv]
+    return subprocess.run(
+        script, input=stdin, env=project.env, cwd=project.folder, capture_output=True, check=False, timeout=HANGS_S
+    )
+
+
+@pytest.fixture
+def began(project):
+    """Return a function that starts a loop of a group in the project; the hook asks its machine."""
+    write_hooks(project)
+
+    def start(group, session="mine"):
+        machine = "idle" if group == "loop" else group
+        project.argv = [*project.argv[:-1], machine]
+        words = ["--max", "9"] if group == "loop" else ["--completion-promise", "GREEN"]
+        assert project.as_agent(group, "start", *words, "Go.", session=session).returncode == 0
+        return project
+
+    return start
+
+
+def stop_of(project, *flags):
+    """Return the announcing hook's result for an agent that stops without a signal."""
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    return project.hook(payload, "--exit", "0", *flags)
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_on_a_full_disk_the_person_reads_that_the_loop_let_the_agent_go(began, group):
+    project = began(group)
+    payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
+    done = run_on_full_disk(project, [*project.argv, "--exit", "0", "--announce"], payload)
+    line = Stop(done.returncode, done.stdout.decode(), "").answer["systemMessage"]
+    assert line.startswith(f"tailhook: {project.folder}/")
+    assert "the state could not be saved (" in line
+    assert line.endswith("The agent may stop. The next stop tries again: when this is mended, send the agent a prompt.")
+    shown = run_on_full_disk(project, [sys.executable, "-m", "tailhook", group, "status"]).stdout.decode()
+    assert "At the next stop the agent may stop: the hook would fail: " in shown
+    assert "must continue: iteration" not in shown
+    assert stop_of(project, "--announce").answer["decision"] == "block"
+    status = project.as_agent(group, "status").stdout
+    assert "the agent may stop" not in status
+
+
+@pytest.mark.parametrize("flags", [(), ("--announce",)])
+def test_a_store_that_cannot_be_locked_is_announced_with_the_flag_for_it(began, flags):
+    project = began("loop")
+    lock = project.folder / ".jwz" / "lock"
+    lock.unlink()
+    lock.mkdir()
+    stop = stop_of(project, *flags)
+    assert "the state could not be saved (lock: Is a directory)" in stop.stderr
+    if flags:
+        assert "the state could not be saved (lock: Is a directory)" in stop.answer["systemMessage"]
+    else:
+        assert stop.allowed
+    facts = json.loads(project.as_agent("loop", "status", "--json").stdout)
+    assert facts["verdict"]["decision"] == "allow"
+    assert "Is a directory" in facts["verdict"]["why"]
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@needs_root
+def test_a_state_folder_of_another_user_is_announced_before_the_loop_is_claimed(began, group):
+    project = began(group, session=None)
+    state = project.home / ".local" / "state" / "tailhook"
+    os.chown(state, OTHER_USER, OTHER_USER)
+    line = stop_of(project, "--announce").answer["systemMessage"]
+    assert f"{state} belongs to another user (uid {OTHER_USER})" in line
+    status = project.as_agent(group, "status")
+    assert f"{state} belongs to another user (uid {OTHER_USER})" in status.stdout
+    assert "must continue: iteration" not in status.stdout
+
+
+def test_a_store_behind_a_link_is_not_announced_at_each_stop(project, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (project.folder / ".jwz").symlink_to(tmp_path / "elsewhere")
+    stop = stop_of(project, "--announce")
+    assert stop.allowed
+    assert "a symbolic link, which is not followed" in stop.stderr
