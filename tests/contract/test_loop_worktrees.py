@@ -3,9 +3,11 @@
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 from support.host import looping, tailhook
+from support.install import write_hooks
 from support.oracles import jwz
 
 
@@ -180,3 +182,51 @@ def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_fi
     done = tailhook(group, "start", "Go.", env=mine, cwd=places["nested"])
     assert done.returncode == 1
     assert f"{project.folder}/" in done.stderr
+
+
+# ---- the project of the agent's session ---------------------------------------
+
+
+def run_in_session(project, folder, *words):
+    """Run a command in a folder, in a shell of a host whose own process is in the project, like Claude Code's."""
+    argv = [sys.executable, "-m", "tailhook", *words]
+    host = 'export CLAUDE_PID=$$; (cd "$0" && "$@"); exit $?'
+    env = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
+    return subprocess.run(
+        ["bash", "-c", host, folder, *argv], cwd=project.folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder of another process is known only on Linux")
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+@pytest.mark.parametrize("place", ["nested", "worktree", "submodule", "another repository"])
+def test_a_loop_of_a_session_is_in_its_project_wherever_its_agent_starts_it(project, places, group, place, tmp_path):
+    folder = places.get(place, tmp_path / "elsewhere")
+    (folder / ".git").exists() or (folder / ".git").mkdir(parents=True)
+    started = run_in_session(project, folder, group, "start", "Go.")
+    assert f"oop started in {project.folder}/." in started.stdout, started.stderr
+    assert f"loop is running in {project.folder}/." in run_in_session(project, folder, group, "status").stdout
+    project.argv = [*project.argv[:-1], "idle" if group == "loop" else group]
+    project.env["CLAUDE_PROJECT_DIR"] = str(project.folder)
+    for cwd in (project.folder, folder):
+        assert not project.stop("Hm.", cwd=str(cwd)).allowed
+    assert "was cancelled at iteration 3" in run_in_session(project, folder, group, "cancel").stdout
+
+
+@pytest.mark.parametrize("pid", ["", "1", "none", "-1", "of another process"])
+def test_a_process_that_is_not_the_hosts_names_no_project(project, places, pid):
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, cwd=project.folder) as other:
+        host = str(other.pid) if pid == "of another process" else pid
+        env = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine", "CLAUDE_PID": host}
+        done = tailhook("loop", "start", "Go.", env=env, cwd=places["nested"])
+        other.stdin.close()
+    assert f"Loop started in {places['nested']}/.jwz." in done.stdout
+
+
+def test_status_promises_a_stop_only_in_the_folder_of_the_loop(project, places, loop):
+    write_hooks(project)
+    assert loop("start", "Go.").returncode == 0
+    here = f" in {project.folder}"
+    for folder, where in ((project.folder, ""), (places["worktree"], here), (places["nested"], here)):
+        last = tailhook("loop", "status", env=project.env, cwd=folder).stdout.splitlines()[-1]
+        assert last == f"At the next stop{where} the agent must continue: iteration 2/10."

@@ -17,6 +17,7 @@ from tailhook.cli.loop_folders import (
     find_first_live,
     folder_of_loop,
     name_elsewhere,
+    where_elsewhere,
 )
 from tailhook.cli.output import (
     CommandError,
@@ -37,6 +38,7 @@ from tailhook.cli.session import (
     budgets_of,
     describe_owner,
     format_next_stop,
+    in_session_project,
     print_cancelled,
     prompt_argument,
     report_driver,
@@ -74,7 +76,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        start_loop,
+        in_session_project(start_loop),
         "start a loop in this project",
         "tailhook loop start --max 20 'Make the tests pass.'",
     )
@@ -319,7 +321,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
             plain_lines(idle_briefing.briefing(state, plain_lines(known_goal(loop)), command_facts(state))),
             *describe_spending(top, now),
-            format_next_stop("idle", verdict.outcome, verdict.why),
+            format_next_stop("idle", verdict.outcome, verdict.why, where_elsewhere(loop.path)),
         ]
     print_facts(arguments, facts, *lines)
 

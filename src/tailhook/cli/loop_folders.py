@@ -1,7 +1,9 @@
 """The folders that the commands search for a loop: they find the hook's loop from any folder of the agent."""
 
 import os
+import posix
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -11,10 +13,12 @@ from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, w
 from tailhook.hook.plates import read_git_file
 from tailhook.hosts import current_session
 from tailhook.machines.notices import known_session
+from tailhook.stores.atomic import read_file
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
 MAX_WORKTREES = 1000  # of a repository, at most
+HOST_PID = "CLAUDE_PID"  # Claude Code 2.1.329 names its process in its shells
 
 
 class FoundLoop(Protocol):
@@ -24,6 +28,29 @@ class FoundLoop(Protocol):
     """
 
     path: str
+
+
+def enter_session_project() -> None:
+    """Let this process find the project that the hooks of its session find, if the session's host is known.
+
+    The agent may be in another repository, and its shell has no CLAUDE_PROJECT_DIR. In Claude Code's hooks, that is the
+    folder of the host's own process. Sets the variable for this process.
+    """
+    host = os.environ.get(HOST_PID, "")
+    if b"CLAUDE_PROJECT_DIR" not in posix.environ and current_session() and is_ancestor(host):
+        with suppress(OSError):
+            posix.environ[b"CLAUDE_PROJECT_DIR"] = posix.readlink(f"/proc/{host}/cwd".encode())
+
+
+def is_ancestor(pid: str) -> bool:
+    """Return whether a process is this one's parent, or the parent's parent, and so on. Only on Linux."""
+    parent = str(os.getppid())
+    try:
+        while parent not in ("0", "1", pid):
+            parent = read_file(f"/proc/{parent}/stat").rpartition(b")")[2].split()[1].decode()
+    except OSError:
+        return False
+    return parent == pid != "1"
 
 
 def loop_folders() -> Iterator[str]:
@@ -163,8 +190,13 @@ def find_changeable(
 
 def name_elsewhere(path: str) -> str:
     """Return a sentence that names a loop's folder; "" if this folder's hook looks there. path: as below."""
+    return f" It is{where}." if (where := where_elsewhere(path)) else ""
+
+
+def where_elsewhere(path: str) -> str:
+    """Return a loop's folder behind " in"; "" if this folder's hook looks there. path: as below."""
     folder = folder_of_loop(path)
-    return "" if folder in project_folders({}) else f" It is in {plain(folder)}."
+    return "" if folder in project_folders({}) else f" in {plain(folder)}"
 
 
 def folder_of_loop(path: str) -> str:

@@ -21,6 +21,7 @@ from tailhook.cli.session import (
     budget_facts,
     budgets_of,
     describe_owner,
+    in_session_project,
     print_cancelled,
     prompt_argument,
     report_driver,
@@ -56,7 +57,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        start_ralph,
+        in_session_project(start_ralph),
         "repeat a prompt each time the agent stops, until it writes the promised text",
         "tailhook ralph start --max-iterations 20 --completion-promise 'TESTS GREEN' Make the tests pass.",
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.cli.git_exclude import listing_file
-from tailhook.cli.loop_folders import folder_of_loop
+from tailhook.cli.loop_folders import enter_session_project, folder_of_loop
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.hosts import DEFAULT
@@ -39,7 +39,18 @@ def add_actions(actions: Commands, group: str, loop: str, runs: Mapping[str, Run
     runs: the functions of the commands in ABOUT_ACTIONS, by name.
     """
     for name, about in ABOUT_ACTIONS.items():
-        add_json(command(actions, name, runs[name], about.format(loop), f"tailhook {group} {name}"))
+        run = in_session_project(runs[name])
+        add_json(command(actions, name, run, about.format(loop), f"tailhook {group} {name}"))
+
+
+def in_session_project(run: Run) -> Run:
+    """Return a command that runs in the project of its session, wherever its agent is."""
+
+    def run_there(arguments: argparse.Namespace) -> int | None:
+        enter_session_project()
+        return run(arguments)
+
+    return run_there
 
 
 def add_prompt(parser: argparse.ArgumentParser) -> None:
@@ -180,13 +191,15 @@ def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str
     print_facts(arguments, facts, *map(plain, lines))
 
 
-def format_next_stop(machine: str, outcome: str, why: str) -> str:
+def format_next_stop(machine: str, outcome: str, why: str, where: str = "") -> str:
     """Return a verdict about the next stop as a sentence for a person.
 
     machine: the deciding one.
+    where: the folder of the stop, behind " in", if it is not this one.
     """
+    stop = f"At the next stop{where}"
     if outcome != "block":
-        return f"At the next stop the agent may stop: {why}."
+        return f"{stop} the agent may stop: {why}."
     if undriven := why_not_driven(surveys_here(), machine):
-        return f"At the next stop nothing happens: {plain(undriven)}"
-    return f"At the next stop the agent must continue: {why}."
+        return f"{stop} nothing happens: {plain(undriven)}"
+    return f"{stop} the agent must continue: {why}."
