@@ -15,6 +15,8 @@ from support.host import ENVIRONMENT, HANGS_S, SANITIZER
 from support.host_records import RECORDS
 from support.long_runs import IS_LONG
 
+from tailhook.hosts import RECORDED
+
 ROOT = Path(__file__).parents[2]
 HOSTILE = "</style></title><script>document.title='owned'</script>\x1b]0;owned\x07\u202e\x00&lt;"
 
@@ -160,7 +162,7 @@ def test_everything_that_a_transcript_chooses_is_escaped(session, tmp_path, endi
         ET.fromstring(text)
 
 
-@pytest.mark.parametrize("host", RECORDS)
+@pytest.mark.parametrize("host", RECORDED)
 def test_every_hosts_transcript_is_drawn(session, tmp_path, host):
     first, others = RECORDS[host]
     path = tmp_path / "t.jsonl"

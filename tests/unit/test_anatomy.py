@@ -13,6 +13,7 @@ from support.corpora import transcript_paths
 from support.host_records import RECORDS
 
 import tailhook
+from tailhook.hosts import RECORDED
 from tailhook.pictures.anatomy import (
     MAX_BUCKETS,
     MAX_COUNTED_NAMES,
@@ -177,7 +178,7 @@ def test_a_mark_at_the_beginning_and_any_line_end_count(data):
     assert measure(data).bytes_by_kind == {"person": len(data)}
 
 
-@pytest.mark.parametrize("host", RECORDS)
+@pytest.mark.parametrize("host", RECORDED)
 def test_every_hosts_records_have_their_kinds(host):
     first, others = RECORDS[host]
     data = b"".join(json.dumps(record).encode() + b"\n" for record in (first, *(record for record, _ in others)))

@@ -13,6 +13,7 @@ from support.oracles.records import everything
 from support.oracles.scan import Question
 from support.scans import scan_rows
 
+from tailhook.hosts import RECORDED
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts import transcript
 from tailhook.transcripts.records import Usage
@@ -36,7 +37,7 @@ def has_types(name):
     return any("type" in record for record in records_of(name))
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", RECORDED)
 def test_the_host_is_recognized_and_its_words_are_read(name):
     with opened(*records_of(name)) as session:
         assert session.host == name
@@ -48,7 +49,7 @@ def test_the_host_is_recognized_and_its_words_are_read(name):
         assert session.find_last(PatternSet(["work"]), roles={"user"}).record.is_prompt
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", RECORDED)
 def test_records_are_the_same_from_both_ends_and_by_their_offsets(name):
     originals = records_of(name)
     with opened(*originals) as session:
@@ -260,7 +261,7 @@ def damaged(draw, name):
     return originals
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", RECORDED)
 @given(st.data())
 def test_values_of_wrong_types_raise_nothing(name, data):
     originals = data.draw(damaged(name))
@@ -274,7 +275,7 @@ def test_values_of_wrong_types_raise_nothing(name, data):
         session.last_message()
 
 
-@in_one_test("name", filter(has_types, RECORDS))
+@in_one_test("name", filter(has_types, RECORDED))
 @in_one_test("kind", ["brand-new", "", "é", "response_item", "session.unheard_of"])
 def test_an_unknown_record_type_is_a_record_with_its_type(name, kind):
     first, _ = RECORDS[name]
@@ -294,7 +295,7 @@ def test_what_json_can_hold_but_a_translation_cannot_leaves_the_type():
     assert [record.type for record in transcript.open(io.BytesIO(data))] == ["session_meta", "deep"]
 
 
-@pytest.mark.parametrize("name", [*RECORDS, None])
+@pytest.mark.parametrize("name", [*RECORDED, None])
 def test_a_number_of_thousands_of_digits_costs_no_other_record(name):
     first = written(RECORDS[name][0]) if name else b""
     odd = b'{"type":"new","n":' + b"9" * 5000 + b"}\n"

@@ -8,10 +8,11 @@ from support.host_records import RECORDS
 from support.timed_records import record, write
 from support.usual_secrets import SECRETS, is_shown, written
 
+from tailhook.hosts import RECORDED
 from tailhook.plates.health import MAX_MESSAGE_CHARS, last_words
 
 
-@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("name", RECORDED)
 def test_last_words_are_read_from_other_hosts_transcripts(tmp_path, name):
     first, records = RECORDS[name]
     path = tmp_path / "host.jsonl"
