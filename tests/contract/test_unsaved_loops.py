@@ -96,3 +96,72 @@ def test_a_store_behind_a_link_is_not_announced_at_each_stop(project, tmp_path):
     stop = stop_of(project, "--announce")
     assert stop.allowed
     assert "a symbolic link, which is not followed" in stop.stderr
+
+
+# ---- the commands ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("word", ["pause", "adopt", "cancel"])
+@needs_root
+def test_with_a_state_folder_of_another_user_a_claimed_loop_can_still_be_ended(began, word):
+    project = began("loop")
+    assert stop_of(project).answer["reason"].startswith("[ITERATION 2/9]")
+    os.chown(project.home / ".local" / "state" / "tailhook", OTHER_USER, OTHER_USER)
+    assert stop_of(project).answer["reason"].startswith("[ITERATION 3/9]")
+    assert "must continue: iteration 4/9" in project.as_agent("loop", "status", session="mine").stdout
+    done = project.as_agent("loop", word)
+    assert done.returncode == 0
+    if word != "adopt":
+        assert stop_of(project).allowed
+
+
+@pytest.mark.parametrize("word", ["pause", "adopt", "cancel"])
+@needs_root
+def test_a_command_that_cannot_use_the_state_folder_names_ways_out_that_work(began, word):
+    project = began("ralph")
+    os.chown(project.home / ".local" / "state" / "tailhook", OTHER_USER, OTHER_USER)
+    failed = project.as_agent("ralph", word)
+    assert failed.returncode == 1
+    assert f"belongs to another user (uid {OTHER_USER})" in failed.stderr
+    assert "Other ways to let the agent stop: TAILHOOK_DISABLE=1 in front of " in failed.stderr
+    assert "or removing .claude/ralph-loop.local.md\n" in failed.stderr
+    assert stop_of(project).allowed
+
+
+@pytest.mark.parametrize(
+    ("words", "path", "way_out"),
+    [
+        (("loop", "pause"), ".jwz", ", or a file .idle-disabled at the project's root"),
+        (("loop", "cancel"), ".jwz", ", or a file .idle-disabled at the project's root"),
+        (("ralph", "pause"), ".claude/ralph-loop.local.md", ", or removing .claude/ralph-loop.local.md"),
+        (("loop", "start", "--replace", "Go."), "", ""),
+        (("ralph", "start", "--force", "Go."), ".claude/ralph-loop.local.md", ""),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_a_command_on_a_full_disk_names_the_file_and_the_ways_out(began, words, path, way_out):
+    project = began(words[0])
+    before = project.as_agent(words[0], "status", "--json").stdout
+    failed = run_on_full_disk(project, [sys.executable, "-m", "tailhook", *words])
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"tailhook: {project.folder / path if path else project.home}".encode())
+    assert failed.stderr.endswith(f"{way_out}\n".encode())
+    assert failed.stderr.count(b"\n") == 1
+    after = project.as_agent(words[0], "status", "--json").stdout
+    assert json.loads(after)["state"] == json.loads(before)["state"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_FSIZE is tried as Linux has it")
+def test_a_first_loop_on_a_full_disk_names_the_file(project):
+    failed = run_on_full_disk(project, [sys.executable, "-m", "tailhook", "loop", "start", "Go."])
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"tailhook: {project.folder}/.jwz/.gitignore: File too large".encode())
+
+
+@pytest.mark.parametrize("words", [("loop", "start", "Go."), ("loop", "cancel")])
+def test_a_link_in_place_of_the_store_is_named_with_advice(project, tmp_path, words):
+    (tmp_path / "elsewhere").mkdir()
+    (project.folder / ".jwz").symlink_to(tmp_path / "elsewhere")
+    failed = project.tailhook(*words)
+    assert failed.returncode == 1
+    assert failed.stderr.startswith(f"tailhook: {project.folder}/.jwz: a symbolic link, which is not followed. Put a ")

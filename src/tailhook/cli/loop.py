@@ -12,6 +12,7 @@ from tailhook._core import fingerprint, iso_time
 from tailhook.cli.checks import add_checks, check_fields
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
+from tailhook.cli.loop_files import advise, changing, judge_next_stop, known_goal, naming_files
 from tailhook.cli.loop_folders import (
     find_changeable,
     find_first_live,
@@ -43,7 +44,6 @@ from tailhook.cli.session import (
     prompt_argument,
     report_driver,
 )
-from tailhook.cli.trial_save import judge_next_stop, known_goal
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -54,6 +54,7 @@ from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle,
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.notices import known_session
 from tailhook.machines.own_loops import OwnLoop
+from tailhook.stores import STORE_FOLDERS
 from tailhook.stores import loop as loops
 from tailhook.stores.atomic import make_folders, replace_file, state_folder
 from tailhook.stores.fallback import FileLoop
@@ -76,7 +77,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        in_session_project(start_loop),
+        in_session_project(advise(start_loop)),
         "start a loop in this project",
         "tailhook loop start --max 20 'Make the tests pass.'",
     )
@@ -132,10 +133,11 @@ def start_loop(arguments: argparse.Namespace) -> None:
             f"{plain(file.path)}: a loop {stands}. End it with `tailhook loop cancel`, or use --replace."
         )
     if not isinstance(loop, JwzLoop):
-        loop = JwzLoop(Store.make(project_root({})), None)
+        root = project_root({})
+        with naming_files(f"{root}/{STORE_FOLDERS[0]}"):
+            loop = JwzLoop(Store.make(root), None)
     exclude_from_git(folder_of_loop(loop.path))
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         before = state_before(loop, arguments, now)
         frame = {**new_frame(arguments, now), **checks}
         frame["prompt_file"] = store_prompt(f"{prompt_prefix(loop.path)}{frame['id']}.md", goal)
@@ -384,8 +386,7 @@ def resume_loop(arguments: argparse.Namespace) -> None:
 def change_top(now: float, change: Callable[[dict[str, Any]], dict[str, Any]]) -> JwzLoop | FileLoop:
     """Change the innermost frame of the live loop, and return the loop.  change: returns the new frame."""
     loop = find_live_loop(now)
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         state = live(loop, now)
         top = change(state["stack"][-1])
         if top is not state["stack"][-1]:
@@ -397,8 +398,7 @@ def adopt_loop(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or that of the next one that gets a prompt or stops."""
     now, owner = time.time(), current_session() or CLAIM
     loop = find_live_loop(now)
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         state = live(loop, now)
         frames = [{**frame, "session_id": owner} if isinstance(frame, dict) else frame for frame in state["stack"]]
         adopted = {**state, "stack": frames, "updated_at": iso_time(now)}
@@ -434,8 +434,7 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:
     """Post the end of a live loop; returns the state before. Raises NoLoopError if it is not live any more."""
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         state = live(loop, now)
         loop.save(idle.ended_state(state, "ABORT", now, reason), now)
     return state

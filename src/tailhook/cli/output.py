@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
+Run = Callable[[argparse.Namespace], int | None]  # a command, which returns its exit code
+
+
 class CommandError(Exception):
     """A command cannot be done. The message describes what happened, the place, and what to do."""
 
@@ -128,9 +131,7 @@ def is_folder_gone() -> bool:
     return False
 
 
-def command(
-    commands: Commands, name: str, run: Callable[[argparse.Namespace], int | None], about: str, example: str
-) -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, run: Run, about: str, example: str) -> argparse.ArgumentParser:
     """Declare a command with its help and an example."""
     parser = commands.add_parser(
         name,

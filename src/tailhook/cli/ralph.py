@@ -11,6 +11,7 @@ from tailhook._core import iso_time
 from tailhook.cli.checks import add_checks, check_fields, quote_list
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_end
+from tailhook.cli.loop_files import advise, changing, judge_next_stop, naming_files
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.session import (
@@ -26,8 +27,8 @@ from tailhook.cli.session import (
     prompt_argument,
     report_driver,
 )
-from tailhook.cli.trial_save import judge_next_stop
 from tailhook.hook.answer import plain, plain_lines
+from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
@@ -57,7 +58,7 @@ def add(commands: Commands) -> None:
     parser = command(
         actions,
         "start",
-        in_session_project(start_ralph),
+        in_session_project(advise(start_ralph)),
         "repeat a prompt each time the agent stops, until it writes the promised text",
         "tailhook ralph start --max-iterations 20 --completion-promise 'TESTS GREEN' Make the tests pass.",
     )
@@ -116,7 +117,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
     try:
-        with Lock(private_file(folder, RALPH_FILE, ".lock")):
+        with naming_files(f"{root}/.claude"), Lock(private_file(folder, RALPH_FILE, ".lock")):
             refuse_live(arguments.force)
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
             loop = store.RalphFile(root)  # a stop may end it as soon as the lock is free
@@ -236,7 +237,8 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
 def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
     """Return the verdict of the next stop of the loop's session, if the agent writes no promise."""
     owner = owner_of_ralph(loop) or CLAIM
-    facts = ralph.Facts(current_session() or owner, line=loop.line_of)
+    unbound_acts = load_config(project_root({})).get("hook", {}).get("unbound") != "refuse"
+    facts = ralph.Facts(current_session() or owner, unbound_acts=unbound_acts, line=loop.line_of)
     return judge_next_stop(loop, lambda: ralph.decide(loop.state, loop.prompt, facts))
 
 
@@ -259,8 +261,7 @@ def describe_ralph_value(key: str, value: str | None) -> str:
 def pause_ralph(arguments: argparse.Namespace) -> None:
     """Keep the loop as it is, and let the agent stop."""
     loop = find_live_ralph()
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         if ralph_briefing.is_live(loop.state):
             loop.write({"active": "false"})
         elif not ralph_briefing.is_ralph_paused(loop.state):
@@ -274,8 +275,7 @@ def resume_ralph(arguments: argparse.Namespace) -> None:
     loop = find_changeable(store.find_ralph, lambda loop: ralph_briefing.is_ralph_paused(loop.state), owner_of_ralph)
     if loop is None:
         raise CommandError(NO_RALPH)
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         if not ralph_briefing.is_ralph_paused(loop.state):
             raise CommandError("the ralph loop of this project is not paused")
         loop.write({"active": "true"})
@@ -286,8 +286,7 @@ def resume_ralph(arguments: argparse.Namespace) -> None:
 def adopt_ralph(arguments: argparse.Namespace) -> None:
     """Make the loop this session's, or that of the next one that gets a prompt or stops."""
     loop, owner = find_live_ralph(), current_session() or CLAIM
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         if not is_ralph_live(loop):
             raise CommandError(NO_RALPH)
         loop.write({"session_id": owner})
@@ -302,8 +301,7 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
 def cancel_ralph(arguments: argparse.Namespace) -> None:
     """Remove the state file, even if it is not valid."""
     loop = find_live_ralph()
-    with loop.lock():
-        loop.reload()
+    with changing(loop):
         if loop.gone:
             raise CommandError(NO_RALPH)
         state = loop.state

@@ -2,27 +2,32 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tailhook.cli.git_exclude import listing_file
+from tailhook.cli.loop_files import advise
 from tailhook.cli.loop_folders import enter_session_project, folder_of_loop
-from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, positive, print_facts, whole
+from tailhook.cli.output import CommandError, Commands, Run, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.hosts import DEFAULT
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import CLAIM, whole_number
 from tailhook.machines.budgets import BUDGET_REASONS, measure
+from tailhook.stores import RALPH_FILE
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
 
 MAX_SHOWN_GOAL_CHARS = 80
 STUCK_AFTER = 4  # stops until a loop stands still
 
-Run = Callable[[argparse.Namespace], int | None]
-
-
+# What lets an agent stop although no command can change its loop: docs/troubleshooting.md, "How to get out".
+DISABLE = "TAILHOOK_DISABLE=1 in front of the command that starts the agent's host"
+WAYS_OUT = {
+    "loop": f"Other ways to let the agent stop: {DISABLE}, or a file .idle-disabled at the project's root",
+    "ralph": f"Other ways to let the agent stop: {DISABLE}, or removing .claude/{RALPH_FILE}",
+}
 ABOUT_ACTIONS = {
     "status": "show the state of the {} of this project",
     "pause": "let the agent stop, and keep the {} of this project",
@@ -39,7 +44,7 @@ def add_actions(actions: Commands, group: str, loop: str, runs: Mapping[str, Run
     runs: the functions of the commands in ABOUT_ACTIONS, by name.
     """
     for name, about in ABOUT_ACTIONS.items():
-        run = in_session_project(runs[name])
+        run = in_session_project(advise(runs[name], WAYS_OUT[group]))
         add_json(command(actions, name, run, about.format(loop), f"tailhook {group} {name}"))
 
 
