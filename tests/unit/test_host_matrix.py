@@ -1,10 +1,13 @@
 """The matrix of hosts: which releases it runs, what it prints of them, and the page that has them."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
+
+from tailhook.hosts import NAMES, find_host
 
 ENDTOEND = Path(__file__).parents[1] / "endtoend"
 PAGE = Path(__file__).parents[2] / "docs" / "hosts.md"
@@ -45,6 +48,16 @@ def test_the_page_has_the_results(matrix):
     page = PAGE.read_text(encoding="utf-8")
     begin, end = page.index(matrix.BEGIN), page.index(matrix.END) + len(matrix.END)
     assert page[begin:end] == matrix.tables(json.loads(matrix.RESULTS.read_text(encoding="utf-8")))
+
+
+def test_the_page_names_events_that_the_hosts_report():
+    rows = [line.strip("| ").split(" | ") for line in PAGE.read_text(encoding="utf-8").split("\n## ")[1].split("\n")]
+    titles = {host.TITLE: host.HOOKS_FILE["reported_events"] for host in map(find_host, NAMES)}
+    [header] = [row for row in rows if set(row) & set(titles)]
+    for row in rows[rows.index(header) + 2 :]:
+        for title, cell in zip(header, row[1:], strict=False):
+            events = set(re.findall(r"`([A-Za-z]+)`", cell)) - {"status"}
+            assert events <= titles[title].keys(), (title, row[0])
 
 
 def test_a_report_has_the_first_line_of_what_failed_for_each_test(matrix, tmp_path):
