@@ -96,6 +96,16 @@ def test_with_announce_the_end_is_reported_on_stdout(project):
 # ---- fresh words -------------------------------------------------------------
 
 
+def test_a_promise_kept_in_the_last_iteration_ends_the_loop_as_complete(project):
+    project.argv = [*project.argv[:-1], "ralph"]
+    words = ("--max-iterations", "2", "--completion-promise", "GREEN", PROMPT)
+    assert project.as_agent("ralph", "start", *words, session="mine").returncode == 0
+    assert project.stop("Hm.").answer["decision"] == "block"
+    stop = project.stop("<promise>GREEN</promise>", "--announce")
+    assert stop.answer == {"systemMessage": "tailhook: the ralph loop ended: the promise is kept: GREEN"}
+    assert "ended: COMPLETE, at iteration 2," in project.as_agent("ralph", "status").stdout
+
+
 def test_words_older_than_the_file_are_neither_a_promise_nor_an_error(project):
     project.write(assistant(KEPT, at=time.time() - 60))
     project.ralph()

@@ -2,6 +2,7 @@
 
 import pytest
 from support.cases import in_one_test
+from support.own_loops import QuietTurn, own_loop
 
 from tailhook._core import promises
 from tailhook.machines.ralph import Facts, beginning_of, decide, normalize_space
@@ -115,6 +116,25 @@ def test_at_the_limit_the_loop_ends():
 
 def test_a_limit_of_0_means_no_limit():
     assert verdict(iteration="123456", max_iterations="0").outcome == "block"
+
+
+def test_a_promise_kept_in_the_last_iteration_of_a_loop_of_tailhook_is_kept():
+    own = {"iteration": "10", "began": "2026-01-02T03:04:05Z"}
+    facts = asked("<promise>GREEN</promise>", own=own_loop(QuietTurn()))
+    found = verdict(facts=facts, **own)
+    assert (found.end, found.ended) == ("COMPLETE", True)
+    refused = verdict(facts=asked("<promise>GREEN</promise>", own=own_loop(RefusingTurn())), **own)
+    assert (refused.end, refused.ended) == ("MAX_ITERATIONS", True)
+    silent = verdict(facts=asked(own=own_loop(QuietTurn()), problem=lambda: "no transcript"), **own)
+    assert (silent.end, silent.ended) == ("MAX_ITERATIONS", True)
+    assert verdict(facts=asked(paused=True, own=own_loop(QuietTurn())), **own).ended is False
+
+
+class RefusingTurn(QuietTurn):
+    """A turn without the evidence for the end of a loop."""
+
+    def refuse_end(self, fields, reason, signal):
+        return "run the check", ""
 
 
 def test_the_limit_is_before_a_problem_and_a_promise_after_it():

@@ -81,12 +81,12 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     claimed = {"session_id": facts.session_id} if state.get("session_id") == CLAIM else {}
     is_over = 0 < limit <= count
     over = f"the limit of {limit} iterations is reached"
-    if is_over and not (state.get("began") and state.get("wrap_up")):
+    if is_over and not state.get("began"):
         return ended(over, "MAX_ITERATIONS")
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed or None)
     if problem := facts.problem():
-        return ended(problem)
+        return ended(over, "MAX_ITERATIONS") if is_over else ended(problem)
     promise = promise_of(state)
     own_line = (state.get("promise_own_line") or "").lower() == "true"
     own = facts.own(state) if state.get("began") else None
