@@ -16,6 +16,7 @@ from support.host_payloads import (
     droid_record,
     gemini,
     gemini_sent_on,
+    qwen,
     qwen_record,
     stamp,
     write,
@@ -333,6 +334,12 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
     payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
     reports = name in ("codex", "gemini", "qwen") and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
+
+
+def test_the_words_in_a_payload_of_qwen_count_if_its_transcript_lacks_them_yet(project, stop):
+    project.loop(frame(session_id="mine"))
+    before = qwen(project, f"```\nan open fence\n{DONE}")
+    assert stop("qwen", {**before, "last_assistant_message": DONE}).state["event"] == "DONE"
 
 
 def test_an_agent_of_antigravity_that_is_not_idle_yet_pauses_its_loop(project, stop):

@@ -171,6 +171,8 @@ def test_the_hosts_own_folder_is_used_if_a_variable_names_it(project, tmp_path, 
         (["copilot", "--form", "exec"], "runs hooks as shell commands only"),
         (["gemini", "--block-cap", "0"], "a limit on blocks in a row does not exist"),
         (["copilot", "--block-cap", "0"], "a limit on blocks in a row cannot be changed"),
+        (["qwen", "--block-cap", "0"], "takes a --block-cap from 1 to 100"),
+        (["qwen", "--block-cap", "101"], "takes a --block-cap from 1 to 100"),
         (["emacs"], "unknown host: emacs"),
     ],
 )
@@ -227,6 +229,17 @@ def test_a_limit_that_cannot_be_changed_is_reported(project):
     assert "send the agent another prompt; the loop continues" in install(project, "copilot").stdout
     (found,), code = findings(project, "cap")
     assert (found["status"], "8 blocks in a row" in found["what"], code) == ("note", True, 0)
+
+
+def test_the_limit_of_qwen_is_a_variable_in_its_settings(project):
+    path = project.home / USER_FILES["qwen"]
+    advice = "To raise the host's limit:  tailhook install --host qwen --block-cap 100"
+    assert advice in install(project, "qwen").stdout
+    assert advice in project.tailhook("doctor").stdout
+    assert advice not in install(project, "qwen", "--block-cap", "100").stdout
+    assert json.loads(path.read_text())["env"] == {"QWEN_CODE_STOP_HOOK_BLOCK_CAP": "100"}
+    uninstall(project, "qwen")
+    assert not path.exists()
 
 
 def test_codex_asks_for_trust(project):

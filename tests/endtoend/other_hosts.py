@@ -63,15 +63,15 @@ class OtherHost:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def install(self, machines: str = "idle", *, exit_code: str = "0", scope: str = "user") -> None:
+    def install(self, machines: str = "idle", *flags: str, exit_code: str = "0", scope: str = "user") -> None:
         """Install the hooks, and beside them one that keeps each payload.
 
-        exit_code: of a block.
+        flags: more of the command.  exit_code: of a block.
         """
         self.prepare()
         others = ",".join(name for name in MACHINES if name not in machines.split(","))
         self.tailhook(
-            "install", "--yes", "--host", self.name, "--scope", scope, "--with", machines, "--without", others
+            "install", "--yes", "--host", self.name, "--scope", scope, "--with", machines, "--without", others, *flags
         )
         path = self.hooks_file(scope)
         path.write_text(path.read_text().replace("--exit 0", f"--exit {exit_code}"))

@@ -380,6 +380,14 @@ def test_qwen_ignores_the_eighth_block_and_the_next_prompt_goes_on(qwen, exit_co
     assert "No loop" in qwen.tailhook("loop", "status")
 
 
+def test_qwen_obeys_as_many_blocks_as_the_installer_sets(qwen):
+    qwen.install("idle", "--block-cap", "100")
+    qwen.tailhook("loop", "start", "--max", "13", "Make the tests pass.")
+    with qwen.model(*(f"Answer {letter}." for letter in "abcdefghijklmnopqrst")) as model:
+        qwen.run(model)
+    assert len(model.requests) == 13
+
+
 def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
     copilot.install()
     copilot.edit_hooks("user", lambda hooks: hooks.update(Stop=hooks.pop("agentStop")))

@@ -45,9 +45,12 @@ def chosen_file(arguments: argparse.Namespace) -> HooksFile:
         raise UsageError(f"{title} has no file for --scope {arguments.scope}; it has: {', '.join(file.paths)}")
     if getattr(arguments, "form", None) == "exec" and not file.has_exec_form:
         raise UsageError(f"{title} runs hooks as shell commands only. Leave out --form exec.")
-    if getattr(arguments, "block_cap", None) is not None and not file.can_set_cap:
+    cap = getattr(arguments, "block_cap", None)
+    if cap is not None and not file.can_set_cap:
         reason = "cannot be changed" if file.host.BLOCK_CAP else "does not exist"
         raise UsageError(f"{title}: a limit on blocks in a row {reason}. Leave out --block-cap.")
+    if cap is not None and file.highest_cap and not 1 <= cap <= file.highest_cap:
+        raise UsageError(f"{title} takes a --block-cap from 1 to {file.highest_cap}.")
     return file
 
 

@@ -71,7 +71,8 @@ def add(commands: Commands) -> None:
         "--block-cap",
         type=whole,
         metavar="N",
-        help="how often in a row a hook may block before the host ends the turn; 0: no limit (Claude Code and Cursor)",
+        help="how often in a row a hook may block before the host ends the turn; 0: no limit (Claude Code, Cursor; "
+        "Qwen Code has a limit up to 100)",
     )
     parser.add_argument(
         "--print", action="store_true", dest="print_only", help="print the entries and change no settings"
@@ -247,7 +248,7 @@ def report_cap(file: HooksFile, text: str) -> None:
     count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
     print_lines(
         f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher.",
-        f"To remove the host's limit:  {file.install_command} --block-cap 0"
+        f"{file.cap_advice}:  {file.install_command} --block-cap {file.highest_cap}"
         if file.can_set_cap
         else "When this happens, send the agent another prompt; the loop continues.",
     )

@@ -170,7 +170,7 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
         return
     advice = "When this happens, send the agent another prompt; the loop continues."
     if file.can_set_cap:
-        advice = plain(f"To remove the host's limit{advise_cap(survey)}")
+        advice = plain(f"{file.cap_advice}{advise_cap(survey)}")
     own = "this loop has no limit" if limit is None else f"this loop's limit is {limit}"
     count = f"{cap} {host.BLOCK_CAP_COUNTS}"
     sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")

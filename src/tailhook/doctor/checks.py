@@ -233,7 +233,7 @@ def check_block_cap(survey: Survey) -> Iterator[Finding]:
         count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
         what = f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher"
         if file.can_set_cap:
-            yield Finding("cap", WARNING, what, f"To remove the host's limit{advise_cap(survey)}")
+            yield Finding("cap", WARNING, what, f"{file.cap_advice}{advise_cap(survey)}")
         else:
             advice = "When this happens, send the agent another prompt; the loop continues."
             yield Finding("cap", NOTE, what, advice)

@@ -45,7 +45,7 @@ class TranslatedEvent(HookEvent):
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken, parent)
         self.host = host
         self.gives_texts = bool(host.HOOKS_FILE.get("prompt_event"))
-        self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0
+        self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0 and not super().last_text_block().strip()
         if not self.transcript_path():
             self.newest = "unknown", []
 
@@ -57,6 +57,11 @@ class TranslatedEvent(HookEvent):
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""
         return wanted if self.host.READS_EXIT_2 else 0
+
+    def final_text(self, since: float | None = None) -> bytes:
+        """Return the agent's last message in UTF-8: the payload's if the transcript may lack it."""
+        said = super().last_text_block() if self.host.WRITES_LATE else ""
+        return said.encode("utf-8", "surrogatepass") if said.strip() else super().final_text(since)
 
     def last_text_block(self) -> str:
         """Return the agent's last text. If the payload lists several, return the last one in the transcript.

@@ -131,9 +131,11 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
             "TITLE": "Qwen Code",
             "FIELDS": {"crons": "session_crons"},
             "TOOLS": {"ask_user_question": "AskUserQuestion", "exit_plan_mode": "ExitPlanMode"},
+            "WRITES_LATE": True,
             "SHELL_VARIABLE": "QWEN_CODE_SESSION_ID",
             "SESSION_VARIABLE": "QWEN_CODE_SESSION_ID",
             "BLOCK_CAP": 8,  # with tool use or without; the eighth is ignored
+            "BLOCK_CAP_VARIABLE": "QWEN_CODE_STOP_HOOK_BLOCK_CAP",
             "BLOCK_CAP_COUNTS": "blocks in a row",
             "HOOKS_FILE": {
                 "folder_variable": "QWEN_HOME",
@@ -158,6 +160,8 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 },
                 # Milliseconds: older versions take no other unit, and this one reads numbers from 1,000 on so.
                 "hook_members": {"name": "tailhook", "timeout": 10_000},
+                "env_member": "env",
+                "highest_cap": 100,
                 "off_switch": ("disableAllHooks",),
                 "off_value": True,
                 "off_is_overridden": True,

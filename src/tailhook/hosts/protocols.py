@@ -32,6 +32,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     event_members: Mapping[str, Mapping[str, Any]]
     env_member: str
     cap_member: str
+    highest_cap: int
     plugins_member: str
     off_switch: Sequence[str]
     off_value: object
@@ -105,7 +106,8 @@ class TranslatedHost(Host, Protocol):
     EVENTS: Claude Code's names of events by the host's, if they differ by more than a capital letter.
     FIELDS: Claude Code's names of payload fields by the host's.
     READS_EXIT_2: whether exit code 2 is a block. If not, a block exits 0.
-    WRITES_LATE: whether the transcript may lack the newest message when the hook runs.
+    WRITES_LATE: whether the transcript may lack the newest message when the hook runs. If the payload has that message,
+        it has the whole of it.
     LISTS_ANSWERS: whether the payload's last message consists of all answers to one prompt, one after another.
     RECORD_MARK: a text in each line of the transcript with words of the agent.
     OTHER_MARKS: texts in lines with another part of a message: a person's words, or a tool's use.

@@ -37,6 +37,7 @@ class HooksFile(NamedTuple):
     event_members: further members by event, in place of `hook_members`.
     env_member: the member that sets the environment of hooks, "" if there is none.
     cap_member: the member of a stop hook that limits the blocks in a row, "" if it has none.
+    highest_cap: the highest limit on blocks in a row, 0 if the host can be without a limit.
     plugins_member: the member that lists the enabled plugins, "" if there is none.
     off_switch: the path of the value that switches all hooks off, () if there is none.
     off_value: the value that does so.
@@ -86,6 +87,7 @@ class HooksFile(NamedTuple):
     event_members: Mapping[str, Mapping[str, Any]] = {}
     env_member: str = ""
     cap_member: str = ""
+    highest_cap: int = 0
     plugins_member: str = ""
     off_switch: Sequence[str] = ()
     off_value: object = None
@@ -131,6 +133,11 @@ class HooksFile(NamedTuple):
     def can_set_cap(self) -> bool:
         """Whether the file can set the host's limit on blocks in a row."""
         return bool(self.cap_member or (self.env_member and self.host.BLOCK_CAP_VARIABLE))
+
+    @property
+    def cap_advice(self) -> str:
+        """What a person can do about the host's limit on blocks in a row, as the beginning of a sentence."""
+        return f"To {'raise' if self.highest_cap else 'remove'} the host's limit"
 
     @property
     def install_command(self) -> str:

@@ -130,12 +130,12 @@ def find_caps(survey: Survey) -> list[tuple[str, str, object]]:
 
 
 def advise_cap(survey: Survey) -> str:
-    """Return how to remove the host's limit on blocks in a row, as the end of a sentence: ":  tailhook install ..."."""
+    """Return how to change the host's limit on blocks in a row, as the end of a sentence: ":  tailhook install ..."."""
     file = survey.installed[0].file
     if all(there.kind == "plugin" for there in survey.installed):  # with hooks beside it, each stop would count twice
         member = f'"{file.env_member}": {{"{file.host.BLOCK_CAP_VARIABLE}": "0"}}'
         return f", add {member} to {file.path('user')}"
-    return f":  {file.install_command} --block-cap 0"
+    return f":  {file.install_command} --block-cap {file.highest_cap}"
 
 
 # ---- for the commands that start a loop --------------------------------------
