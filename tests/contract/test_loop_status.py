@@ -7,6 +7,8 @@ from support.host import frame
 from support.install import write_hooks
 from support.oracles import jwz
 
+from tailhook.hook.machines import MACHINES
+
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
 
 
@@ -23,6 +25,17 @@ def test_status_prints_what_the_next_stop_would_get(project, loop):
         word in words
         for word in ("Go.", "Iteration 2 of at most 10", "must continue: iteration 3/10", "Session: mine.")
     )
+
+
+def test_status_decides_with_every_text_of_the_configuration(project, loop):
+    write_hooks(project)
+    texts = {key: f"the {key}" for key, kind in MACHINES["idle"]["keys"].items() if kind == "text"}
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude" / "tailhook.json").write_text(json.dumps({"idle": texts}))
+    loop("start", "--mode", "grind", "Go.", session="mine")
+    reason = json.loads(loop("status", "--json").stdout)["verdict"]["reason"]
+    assert reason == project.stop("Hm.").answer["reason"]
+    assert all(text in reason for text in texts.values())
 
 
 def test_status_names_the_session_that_will_get_the_loop_and_the_nested_loops(loop):

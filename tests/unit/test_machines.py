@@ -1,7 +1,11 @@
 """The common parts of the machines: counts, owners, and values in messages."""
 
+import importlib
+import re
+
 import pytest
 
+from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.machines import CLAIM, clip_field, format_value, owns, whole_number
 
 
@@ -56,3 +60,10 @@ def test_a_count_is_a_whole_number_from_0_to_2_to_the_53(value, count):
 )
 def test_a_session_moves_only_what_names_it_or_can_be_claimed(session_id, owners, acts):
     assert owns(session_id, owners, unbound_acts=False) is acts
+
+
+@pytest.mark.parametrize("name", [name for name in MACHINES if name not in machines_with("reports")])
+def test_every_fact_of_a_machine_is_described(name):
+    facts = importlib.import_module(f"tailhook.machines.{name}").Facts
+    described = re.findall(r"^    ((?:\w+, )*\w+): ", facts.__doc__, re.MULTILINE)
+    assert set(facts.__slots__) - set(", ".join(described).split(", ")) == set()

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 import typing
@@ -62,10 +63,12 @@ def test_the_rows_of_a_table_are_what_type_checkers_are_shown(tmp_path, table):
     assert wrong == []
 
 
-def test_type_checkers_are_shown_every_argument_of_a_scan():
+def test_type_checkers_and_people_are_shown_every_argument_of_a_scan():
     arguments = inspect.signature(tailhook.scan).parameters.values()
     named = [argument.name for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
     assert list(typed_rows.ScanOptions.__annotations__) == named
+    described = re.findall(r"^    ((?:\w+, )*\w+): ", tailhook.scan.__doc__, re.MULTILINE)
+    assert set(named) - set(", ".join(described).split(", ")) == set()
 
 
 RIGHT = """
