@@ -166,12 +166,53 @@ def test_when_an_inner_loop_ends_the_announcement_names_the_one_that_waits(proje
     assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")
 
 
-def test_push_onto_another_sessions_loop_is_refused(project, loop):
-    loop("start", "Outer.", session="other")
-    done = loop("start", "--push", "Inner.", session="mine")
-    assert done.returncode == 1
-    assert "adopt" in done.stderr
+@pytest.mark.parametrize("words", [(), ("--push",)])
+def test_beside_another_sessions_loop_it_is_named_and_adopt_is_offered(project, loop, words):
+    loop("start", "--max", "9", "Mine.", session="other")
+    done = loop("start", *words, "Inner.", session="mine")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"tailhook: {project.folder}/.jwz: a loop of session other is running already (iteration 1 of 9; goal: Mine.). "
+        "To continue it in this session, as after /clear:  tailhook loop adopt\n"
+        "          To end it:  tailhook loop cancel\n"
+    )
     assert len(jwz.messages(project.folder)) == 1
+
+
+def test_ralph_names_another_sessions_loop_and_offers_adopt(project):
+    project.as_agent("ralph", "start", "--max-iterations", "9", "Mine.", session="other")
+    done = project.as_agent("ralph", "start", "Inner.", session="mine")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "a ralph loop of session other is running already (iteration 1 of 9; goal: Mine.). To cont" in done.stderr
+    assert done.stderr.endswith(
+        "this session, as after /clear:  tailhook ralph adopt\n          To end it:  tailhook ralph cancel\n"
+    )
+
+
+@pytest.mark.parametrize(("group", "flag"), [("loop", "--replace"), ("ralph", "--force")])
+def test_what_a_new_loop_replaces_is_named(project, group, flag):
+    project.argv = [*project.argv[:-1], "ralph" if group == "ralph" else "idle"]
+    limit = "--max" if group == "loop" else "--max-iterations"
+    project.as_agent(group, "start", limit, "9", "First.", session="other")
+    assert not project.stop("Hm.", session_id="other").allowed
+    printed = project.as_agent(group, "start", flag, "Second.", session="mine").stdout.splitlines()
+    name = "loop" if group == "loop" else "ralph loop"
+    assert printed[:2] == [f"The {name} of session other was replaced at iteration 2 of 9.", "Goal: First."]
+    assert printed[2].lower().startswith(f"{name} started in ")
+
+
+@pytest.mark.parametrize("action", [("start", "--replace", "New."), ("cancel",)])
+def test_each_loop_that_a_command_ends_is_named(project, loop, action):
+    loop("start", "--mode", "grind", "--max", "9", "Outer.", session="mine")
+    assert not project.stop("Hm.").allowed
+    loop("start", "--push", "--max", "3", "Inner.", session="mine")
+    how = "cancelled" if action == ("cancel",) else "replaced"
+    assert loop(*action).stdout.splitlines()[:4] == [
+        f"The loop of session mine was {how} at iteration 1 of 3.",
+        "Goal: Inner.",
+        f"The outer loop of session mine was {how} at iteration 2 of 9, with the loop inside it.",
+        "Goal: Outer.",
+    ]
 
 
 def test_replace_ends_the_old_loop_first(project, loop):

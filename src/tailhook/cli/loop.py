@@ -3,7 +3,7 @@
 import argparse
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,16 @@ from tailhook.cli.session import (
     add_budgets,
     add_prompt,
     add_stuck_after,
+    advise_about_theirs,
     budget_facts,
     budgets_of,
+    describe_ended,
     describe_owner,
+    describe_standing,
     format_next_stop,
     in_session_project,
+    is_of_another_session,
+    iteration_words,
     print_cancelled,
     prompt_argument,
     report_driver,
@@ -128,10 +133,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
     loop = find_replaced_loop(now)
     file = loop if isinstance(loop, FileLoop) and is_loop_live(loop, now) else None
     if file and isinstance(file.state, dict) and not arguments.replace:
-        stands = describe_standing(idle.top_frame(file.state["stack"]))
-        raise CommandError(
-            f"{plain(file.path)}: a loop {stands}. End it with `tailhook loop cancel`, or use --replace."
-        )
+        raise CommandError(describe_live(file, file.state, "End it with `tailhook loop cancel`, or use --replace."))
     if not isinstance(loop, JwzLoop):
         root = project_root({})
         with naming_files(f"{root}/{STORE_FOLDERS[0]}"):
@@ -141,14 +143,17 @@ def start_loop(arguments: argparse.Namespace) -> None:
         before = state_before(loop, arguments, now)
         frame = {**new_frame(arguments, now), **checks}
         frame["prompt_file"] = store_prompt(f"{prompt_prefix(loop.path)}{frame['id']}.md", goal)
+        replaced: list[str] = []
         if before and arguments.push:
             state = {**before, "updated_at": iso_time(now), "stack": [*before["stack"], frame]}
             loop.save(state, now)
         else:
             if file:
+                goal_before = file.goal
                 with suppress(NoLoopError):  # it has ended meanwhile
-                    end(file, "REPLACED", now)
+                    replaced += describe_stack("replaced", end(file, "REPLACED", now), goal_before, file.path)
             if before:
+                replaced += describe_stack("replaced", before, loop.goal, loop.path)
                 loop.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
@@ -157,6 +162,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
     print_facts(
         arguments,
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
+        *replaced,
         f"Loop started in {plain(loop.path)}.",
         plain_lines(idle_briefing.briefing(state, plain_lines(goal), command_facts(state))),
     )
@@ -201,17 +207,46 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     if arguments.replace:
         return state
     top = state["stack"][-1]
-    stands = f"{plain(loop.path)}: a loop {describe_standing(top)} (iteration {top['iter']} of {top['max']})"
-    if not arguments.push:
-        raise CommandError(f"{stands}. Use --push to nest in it, --replace to end it, or `tailhook loop cancel`.")
     if not idle.is_owned(state, top, idle.Facts(current_session() or CLAIM)):
-        raise CommandError(f"{stands}, and it belongs to another session. First take it over:  tailhook loop adopt")
+        raise CommandError(describe_live(loop, state, ""))
+    if not arguments.push:
+        advice = "Use --push to nest in it, --replace to end it, or `tailhook loop cancel`."
+        raise CommandError(describe_live(loop, state, advice))
     return state
 
 
-def describe_standing(top: dict[str, Any]) -> str:
-    """Return what a live loop does, for a message.  top: its innermost frame."""
-    return "is paused" if idle.is_loop_paused(top) else "is running already"
+def describe_live(loop: JwzLoop | FileLoop, state: dict[str, Any], advice: str) -> str:
+    """Return a message about a live loop that is in the way of a new one.
+
+    advice: what to do if it is not another session's.
+    """
+    top, owner = idle.top_frame(state["stack"]), owner_of_state(state)
+    stands = describe_standing("loop", owner, idle.is_loop_paused(top), iteration_of(top), loop.goal)
+    if is_of_another_session(owner):
+        advice = advise_about_theirs("loop")
+    return f"{plain(loop.path)}: {stands}. {advice}"
+
+
+def describe_stack(how: str, state: dict[str, Any], goal: str, path: str) -> list[str]:
+    """Return lines about a loop that a command has ended, and about those around it, the innermost first.
+
+    how: "cancelled" or "replaced".
+    state: the last one with frames.
+    goal: the prompt of the innermost loop.
+    path: of its store or state file.
+    """
+    owner = owner_of_state(state)
+    *outer, top = state["stack"]
+    lines = describe_ended("loop", how, owner, f"{iteration_of(top)}.{name_elsewhere(path)}", goal)
+    for frame in map(idle.top_frame, ([frame] for frame in reversed(outer))):
+        place = f"{iteration_of(frame)}, with the loop inside it."
+        lines += describe_ended("outer loop", how, owner, place, loops.read_prompt(frame.get("prompt_file")))
+    return lines
+
+
+def iteration_of(frame: Mapping[str, Any]) -> str:
+    """Return a frame's iteration for a message: "iteration 2 of 10"."""
+    return iteration_words(*(whole_number(frame.get(key)) for key in ("iter", "max")))
 
 
 def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
@@ -428,8 +463,8 @@ def cancel_loop(arguments: argparse.Namespace) -> None:
         "goal": goal,
         "session_id": known_session(owner),
     }
-    place = f"iteration {count} of {limit}.{name_elsewhere(loop.path)}"
-    print_cancelled(arguments, "loop", facts, place, loop.path if isinstance(loop, JwzLoop) else "")
+    lines = describe_stack("cancelled", state, goal, loop.path)
+    print_cancelled(arguments, facts, lines, loop.path if isinstance(loop, JwzLoop) else "")
 
 
 def end(loop: JwzLoop | FileLoop, reason: str, now: float) -> dict[str, Any]:

@@ -19,10 +19,15 @@ from tailhook.cli.session import (
     add_budgets,
     add_prompt,
     add_stuck_after,
+    advise_about_theirs,
     budget_facts,
     budgets_of,
+    describe_ended,
     describe_owner,
+    describe_standing,
     in_session_project,
+    is_of_another_session,
+    iteration_words,
     print_cancelled,
     prompt_argument,
     report_driver,
@@ -118,13 +123,14 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     folder = open_folder(root, ".claude")
     try:
         with naming_files(f"{root}/.claude"), Lock(private_file(folder, RALPH_FILE, ".lock")):
-            refuse_live(arguments.force)
+            replaced = judge_live(arguments.force)
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
             loop = store.RalphFile(root)  # a stop may end it as soon as the lock is free
     finally:
         os.close(folder)
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
+        *replaced,
         f"Ralph loop started in {plain(loop.path)}.",
         plain_lines(ralph_briefing.briefing(loop.state or {}, plain_lines(loop.prompt))),
     ]
@@ -167,15 +173,29 @@ def page(arguments: argparse.Namespace, promise: str, prompt: str, checks: Mappi
     )
 
 
-def refuse_live(force: bool) -> None:
-    """Raise CommandError if a loop runs, or is paused, and must not be ended. Only under the lock."""
+def judge_live(force: bool) -> list[str]:
+    """Return lines about the loop that a new one replaces. Only under the lock.
+
+    Raises CommandError if a loop runs, or is paused, and must not be ended.
+    """
     loop = find_replaced_ralph()
     state = loop.state if loop else None
-    if loop and state and ralph_briefing.has_counts(state) and not force:
-        count = ralph.parse_count(state, "iteration")
-        stands = "paused" if ralph_briefing.is_ralph_paused(state) else "running already"
-        what = f"a ralph loop is {stands}, at iteration {count}"
-        raise CommandError(f"{plain(loop.path)}: {what}. End it with `tailhook ralph cancel`, or use --force.")
+    if not (loop and state and ralph_briefing.has_counts(state)):
+        return []
+    count, owner = iteration_of_ralph(state), owner_of_ralph(loop)
+    if force:
+        place = f"{count}.{name_elsewhere(loop.path)}"
+        return describe_ended("ralph loop", "replaced", owner, place, loop.prompt)
+    what = describe_standing("ralph loop", owner, ralph_briefing.is_ralph_paused(state), count, loop.prompt)
+    advice = "End it with `tailhook ralph cancel`, or use --force."
+    if is_of_another_session(owner):
+        advice = advise_about_theirs("ralph")
+    raise CommandError(f"{plain(loop.path)}: {what}. {advice}")
+
+
+def iteration_of_ralph(state: Mapping[str, str | None] | None) -> str:
+    """Return a loop's iteration for a message.  state: None if the file is broken."""
+    return iteration_words(*(ralph.parse_count(state, key) if state else None for key in ralph.COUNTS))
 
 
 def find_replaced_ralph() -> store.RalphFile | None:
@@ -314,9 +334,10 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         "goal": loop.prompt,
         "session_id": known_session(owner),
     }
-    place = f"iteration {'unknown' if count is None else count}.{name_elsewhere(loop.path)}"
+    place = f"{iteration_of_ralph(state)}.{name_elsewhere(loop.path)}"
+    lines = describe_ended("ralph loop", "cancelled", owner, place, loop.prompt)
     log = Path(loop.path).with_name(store.LOG)
-    print_cancelled(arguments, "ralph loop", facts, place, str(log) if log.exists() else "")
+    print_cancelled(arguments, facts, lines, str(log) if log.exists() else "")
 
 
 def owner_of_ralph(loop: store.RalphFile) -> str:

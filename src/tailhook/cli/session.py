@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from tailhook.cli.loop_files import advise
 from tailhook.cli.loop_folders import enter_session_project, folder_of_loop
 from tailhook.cli.output import CommandError, Commands, Run, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
-from tailhook.hosts import DEFAULT
+from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import CLAIM, whole_number
 from tailhook.machines.budgets import BUDGET_REASONS, measure
+from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 
 MAX_PROMPT_CHARS = 1_000_000  # characters; the hook reads a state of 4 MB, and no host shows so much
@@ -176,24 +177,73 @@ def warn_of_cap(survey: Survey, limit: int | None) -> None:
     sys.stderr.write(f"tailhook: {host.TITLE} ends a turn after {count}; {own}.\n          {advice}\n")
 
 
-def print_cancelled(arguments: argparse.Namespace, loop: str, facts: Mapping[str, Any], place: str, rest: str) -> None:
-    """Print what was cancelled, and what stays in the project and its repository.
+def describe_standing(loop: str, owner: str, is_paused: bool, iteration: str, goal: str) -> str:
+    """Return what a live loop does, for a message: "a loop of session … is running already (iteration 2 of 10, …)".
 
     loop: its name.
-    facts: for --json; `goal` is the prompt, `session_id` None if the loop had none yet.
+    owner: the id of its session, or CLAIM or "" if it has none yet.
+    iteration: by `iteration_words`.
+    goal: the prompt.
+    """
+    stands = "paused" if is_paused else "running already"
+    about = f"; goal: {goal}" if (goal := shorten_goal(goal)) else ""
+    return plain(f"a {loop}{session_words(owner)} is {stands} ({iteration}{about})")
+
+
+def advise_about_theirs(group: str) -> str:
+    """Return what to do about a live loop of another session.  group: the commands of its machine."""
+    return (
+        f"To continue it in this session, as after /clear:  tailhook {group} adopt\n"
+        f"          To end it:  tailhook {group} cancel"
+    )
+
+
+def is_of_another_session(owner: str) -> bool:
+    """Return whether a loop belongs to another session than this one.  owner: as above."""
+    return known_session(owner) not in (None, current_session())
+
+
+def session_words(owner: str) -> str:
+    """Return " of session …", "" if a loop has none yet.  owner: as above."""
+    return f" of session {owner}" if known_session(owner) else ""
+
+
+def iteration_words(count: int | None, limit: int | None) -> str:
+    """Return an iteration for a message: "iteration 2 of 10", without a limit "iteration 2".  None: it is unknown."""
+    return "an unknown iteration" if count is None else f"iteration {count}{f' of {limit}' if limit else ''}"
+
+
+def shorten_goal(goal: str) -> str:
+    """Return the beginning of a prompt, on one line."""
+    goal = " ".join(goal.split())
+    return f"{goal[:MAX_SHOWN_GOAL_CHARS]}…" if len(goal) > MAX_SHOWN_GOAL_CHARS else goal
+
+
+def describe_ended(loop: str, how: str, owner: str, place: str, goal: str) -> list[str]:
+    """Return lines about a loop that a command has ended.
+
+    loop: its name.
+    how: "cancelled" or "replaced".
+    owner: the id of its session, or CLAIM or "" if it has none yet.
     place: the iteration, and the loop's folder if it is elsewhere.
+    goal: the prompt.
+    """
+    goal = shorten_goal(goal)
+    lines = [f"The {loop}{session_words(owner)} was {how} at {place}", *([f"Goal: {goal}"] if goal else [])]
+    return list(map(plain, lines))
+
+
+def print_cancelled(arguments: argparse.Namespace, facts: Mapping[str, Any], lines: Sequence[str], rest: str) -> None:
+    """Print what was cancelled, and what stays in the project and its repository.
+
+    facts: for --json; `path` is that of the loop's store or state file.
+    lines: about the loop.
     rest: the path of what stays, "" if nothing does.
     """
-    whose = f" of session {facts['session_id']}" if facts["session_id"] else ""
-    goal = " ".join(facts["goal"].split())
-    if len(goal) > MAX_SHOWN_GOAL_CHARS:
-        goal = f"{goal[:MAX_SHOWN_GOAL_CHARS]}…"
-    lines = [f"The {loop}{whose} was cancelled at {place}", *([f"Goal: {goal}"] if goal else [])]
-    if rest:
-        lines.append(f"What it has saved stays: {rest}")
+    stays = [f"What it has saved stays: {rest}"] if rest else []
     if listing := listing_file(folder_of_loop(facts["path"])):
-        lines.append(f"The names of its files stay in git's list of ignored files: {listing}")
-    print_facts(arguments, facts, *map(plain, lines))
+        stays.append(f"The names of its files stay in git's list of ignored files: {listing}")
+    print_facts(arguments, facts, *lines, *map(plain, stays))
 
 
 def format_next_stop(machine: str, outcome: str, why: str, where: str = "") -> str:
