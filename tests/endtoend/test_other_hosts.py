@@ -10,7 +10,7 @@ from model import use
 from other_hosts import Codex, Copilot, Gemini, Qwen
 from run_hosts import host_path
 from support import host_payloads
-from support.host import Project, tailhook
+from support.host import Project, tailhook, wait_until
 from support.oracles.host_usage import responses
 from support.oracles.scan import COLUMNS, TOKENS, Question, rows
 from support.oracles.scan_records import head_of
@@ -275,6 +275,31 @@ def test_a_sub_agent_of_copilot_is_not_a_session_of_its_own(copilot):
     (stopped,) = [event for event in copilot.spooled() if event["event_type"] == "subagent_stop"]
     of_the_agent = [event["event_type"] for event in copilot.spooled() if event.get("agent_id") == stopped["agent_id"]]
     assert of_the_agent == ["tool_start", "tool_call", "subagent_stop"]
+
+
+def test_a_background_agent_of_qwen_pauses_the_loop_and_then_wakes_the_agent(qwen):
+    qwen.install("idle,plates")
+    qwen.tailhook("loop", "start", "Make the tests pass.")
+    task = use(
+        "agent", description="look", prompt="Look around.", subagent_type="general-purpose", run_in_background=True
+    )
+    said = iter([[task], "Waiting.", "It has looked.", DONE])
+
+    def answer(request):
+        if "Look around." not in request.first:
+            return next(said)
+        wait_until(lambda: "stop" in qwen.events())
+        return "Seen."
+
+    with qwen.model(*[answer] * 5) as model:
+        qwen.run(model)
+    stops = [event for event in qwen.spooled() if event["event_type"] in ("stop", "stop_blocked")]
+    assert [(stop["event_type"], stop.get("background", 0)) for stop in stops] == [
+        ("stop", 1),
+        ("stop_blocked", 0),
+        ("stop", 0),
+    ]
+    assert "at iteration 2" in qwen.tailhook("loop", "status")
 
 
 def test_the_doctor_finds_the_installed_hooks_well(host):
