@@ -1,6 +1,8 @@
 """Whole hooks of an agent that waits for its background work in a loop."""
 
+import json
 import os
+import re
 import sys
 import time
 from functools import partial
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.host import assistant
+from support.install import write_hooks
 
 from tailhook.hook.event import HookEvent
 from tailhook.hook.turns import TranscriptTurn, read_place
@@ -41,7 +44,7 @@ def test_holding_costs_one_iteration_and_the_person_reads_what_is_waited_for(pro
         assert found.allowed
         assert found.state == first.state
     assert holding.func("Holding.", "--announce", background_tasks=[SHELL]).answer == {
-        "systemMessage": "The loop waits for shell `make test`, and then goes on. "
+        "systemMessage": "tailhook: the loop waits for shell `make test`, and goes on when that ends. "
         "To go on without it, send the agent a prompt."
     }
 
@@ -123,3 +126,36 @@ def test_a_prompt_goes_on_without_work_that_never_ends(project, holding):
         {"type": "user", "message": {"role": "user", "content": "Go on."}}, tool_use("Bash"), assistant("On.")
     )
     assert not holding().allowed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_persons"),
+    [
+        ({"prompt": "Go on."}, True),
+        ({"prompt": "Go on.", "source": "sdk"}, True),
+        ({"prompt": "<task-notification>\n<task-id>b1</task-id>"}, False),
+        ({"prompt": "It has printed a line.", "source": "system"}, False),
+    ],
+)
+def test_after_a_persons_prompt_the_waiting_begins_again(project, holding, prompt, is_persons):
+    assert [holding().allowed for _ in range(3)] == [False, True, True]
+    asked = project.hook(json.dumps(project.payload(hook_event_name="UserPromptSubmit", **prompt)).encode())
+    assert asked.allowed
+    project.write(assistant("Holding.", id="msg_2"))
+    assert [holding().allowed for _ in range(3)] == [not is_persons, True, True]
+
+
+def test_status_names_what_the_loop_waits_for_and_since_when(project, holding):
+    write_hooks(project)
+    group = "ralph" if project.argv[-1] == "ralph" else "loop"
+    assert "waits for" not in project.as_agent(group, "status", session="mine").stdout
+    assert [holding().allowed for _ in range(2)] == [False, True]
+    shown = project.as_agent(group, "status", session="mine").stdout
+    since = (
+        r"At the next stop the agent may stop: the loop waits for shell `make test` since 20\S+Z\. If that has ended, "
+    )
+    assert re.search(since, shown)
+    if group == "loop":
+        assert json.loads(project.as_agent(group, "status", "--json").stdout)["verdict"]["decision"] == "allow"
+    assert not project.stop("Hm.", background_tasks=[]).allowed
+    assert "waits for" not in project.as_agent(group, "status", session="mine").stdout

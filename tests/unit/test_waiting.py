@@ -6,7 +6,7 @@ from support.idle_states import DONE, NOW, frame, looping
 from support.own_loops import QuietTurn, own_loop
 
 from tailhook.machines import CLAIM, idle, idle_briefing, ralph
-from tailhook.machines.waiting import MAX_LISTED_WORK, Work, find_work
+from tailhook.machines.waiting import MAX_LISTED_WORK, Work, describe_waiting, find_work
 
 BEGAN = "2026-01-02T00:00:00Z"
 SHELL = {"id": "b1", "type": "shell", "status": "running", "description": "the tests", "command": "make test"}
@@ -74,7 +74,7 @@ def test_the_first_stop_names_the_work_and_the_second_waits_and_changes_nothing(
     for _ in range(3):
         again = agent.stop(*tasks, wake_ups=wake_ups)
         assert (again.outcome, again.change, again.ended) == ("allow", None, False)
-        assert again.message.startswith(f"The loop waits for {name}, and then goes on. To go on without it, ")
+        assert again.message.startswith(f"tailhook: the loop waits for {name}, and goes on when that ends. To ")
 
 
 def test_the_order_of_the_work_does_not_matter_and_a_change_counts_again(agent):
@@ -119,10 +119,18 @@ def test_another_saved_value_is_not_a_wait():
     turn = Stops(idle)
     turn.size, turn.tools_at = 1, [0]
     work = Work(find_work([SHELL], None), turn)
-    ids = work.mark().partition(":")[2]
+    ids = work.mark().partition(":")[2].partition(" ")[0]
     assert work.is_waited_for(f"1:{ids}")
     for mark in (None, "", 7, [], ids, f":{ids}", "1:x", f"1:{ids}:"):
         assert not work.is_waited_for(mark)
+
+
+def test_a_saved_wait_is_described_with_its_time_and_another_value_is_not():
+    assert describe_waiting("10@1767312245.5:0f shell `make: x`").startswith(
+        "the loop waits for shell `make: x` since 2026-01-02T00:04:05Z. If that has ended, "
+    )
+    for mark in (None, "", 7, "10@1767312245.5:0f", "10:0f shell", "10@nan:0f shell", "10@1e999:0f shell"):
+        assert describe_waiting(mark) == ""
 
 
 @in_one_test(

@@ -378,7 +378,8 @@ def owner_of_state(state: object) -> str:
 def judge_idle_stop(loop: JwzLoop | FileLoop, now: float) -> "Verdict[Any]":
     """Return the verdict of the next stop, if the agent writes no signal."""
     facts = command_facts(loop.state, lambda: plain_lines(loop.goal))
-    return judge_next_stop(loop, lambda: idle.decide(loop.state, facts, now, stale_after_of(loop)))
+    top = idle.top_frame(loop.state.get("stack")) if isinstance(loop.state, dict) else {}
+    return judge_next_stop(loop, top, lambda: idle.decide(loop.state, facts, now, stale_after_of(loop)))
 
 
 def command_facts(state: object, goal: Callable[[], str] = str) -> idle.Facts:

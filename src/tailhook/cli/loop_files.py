@@ -4,7 +4,7 @@ import argparse
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from tailhook.cli.output import CommandError, Run
 from tailhook.hook.answer import describe
 from tailhook.machines import Verdict
+from tailhook.machines.waiting import describe_waiting
 from tailhook.stores.atomic import IS_LINK, SAFE
 from tailhook.stores.fallback import FileLoop
 from tailhook.stores.jwz import MESSAGES_FILE
@@ -32,11 +33,12 @@ ADVICE = {
 TRIAL_BYTES = 4096  # of a file that is written and removed: as much as a usual state
 
 
-def judge_next_stop(loop: Loop, decide: Callable[[], "Verdict[Any]"]) -> "Verdict[Any]":
-    """Return the verdict of the next stop: an allow if the hook could not read or save what it needs.
+def judge_next_stop(loop: Loop, fields: Mapping[str, Any], decide: Callable[[], "Verdict[Any]"]) -> "Verdict[Any]":
+    """Return the verdict of the next stop: an allow if the loop waits, or the hook could not read or save its state.
 
     Takes the loop's lock, and writes a temporary file beside the state, if the verdict has something to save.
 
+    fields: of the loop, as they were saved.
     decide: returns the machine's verdict. May raise OSError.
     """
     try:
@@ -45,6 +47,8 @@ def judge_next_stop(loop: Loop, decide: Callable[[], "Verdict[Any]"]) -> "Verdic
             try_to_save(loop)
     except OSError as error:
         return Verdict("allow", f"the hook would fail: {describe(error)}")
+    if verdict.outcome == "block" and fields.get("began") and (waiting := describe_waiting(fields.get("waits"))):
+        return Verdict("allow", waiting)
     return verdict
 
 

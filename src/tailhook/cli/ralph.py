@@ -259,7 +259,7 @@ def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
     owner = owner_of_ralph(loop) or CLAIM
     unbound_acts = load_config(project_root({})).get("hook", {}).get("unbound") != "refuse"
     facts = ralph.Facts(current_session() or owner, unbound_acts=unbound_acts, line=loop.line_of)
-    return judge_next_stop(loop, lambda: ralph.decide(loop.state, loop.prompt, facts))
+    return judge_next_stop(loop, loop.state or {}, lambda: ralph.decide(loop.state, loop.prompt, facts))
 
 
 def describe_ralph_state(state: Mapping[str, str | None]) -> str:

@@ -66,6 +66,14 @@ def once_in_session(
         return None
 
 
+def is_persons_prompt(event: "HookEvent") -> bool:
+    """Return whether a person or a program wrote the prompt, and not the host at the end of a background task."""
+    preload("stores.processes", "stores.spool", "hook.plates")
+    from tailhook.hook.plates import is_hosts_prompt
+
+    return not is_hosts_prompt(event.payload)
+
+
 def briefing_hook(name: str) -> "BriefingHook":
     """Import and return the module `tailhook.hook.<name>_briefing`."""
     preload(*machine_modules(name), "machines.own_loops", f"machines.{name}_briefing", f"hook.{name}_briefing")

@@ -1,6 +1,6 @@
 """The briefing of the idle machine's loop, at a prompt and after a compaction."""
 
-from tailhook.hook.briefings import once_in_session
+from tailhook.hook.briefings import is_persons_prompt, once_in_session
 from tailhook.hook.idle import facts_of, find_enabled, stale_after
 from tailhook.hook.machines import decide_and_save
 from tailhook.machines import idle_briefing
@@ -25,7 +25,9 @@ def brief(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     facts = facts_of(event, loop)
     verdict = decide_and_save(
         loop,
-        lambda: idle_briefing.brief(loop.state, facts, event.now, stale_after(event.config)),
+        lambda: idle_briefing.brief(
+            loop.state, facts, event.now, stale_after(event.config), lambda: is_persons_prompt(event)
+        ),
         lambda verdict: loop.save(verdict.change or {}, event.now),
     )
     return once_in_session(event, loop.path, idle_briefing.bottom_frame(loop.state).get("id"), verdict)

@@ -1,7 +1,7 @@
 """The briefing of a ralph loop, at a prompt and after a compaction."""
 
 from tailhook.hook.answer import plain_lines
-from tailhook.hook.briefings import once_in_session
+from tailhook.hook.briefings import is_persons_prompt, once_in_session
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.ralph import find_own_ralph
 from tailhook.machines import owns, ralph_briefing
@@ -26,7 +26,7 @@ def brief(event: "HookEvent") -> "Verdict[Values] | None":
     facts = Facts(event.session_id, unbound_acts=event.unbound_acts, own=lambda values: find_own_ralph(event, values))
     verdict = decide_and_save(
         loop,
-        lambda: ralph_briefing.brief(loop.state, plain_lines(loop.prompt), facts),
+        lambda: ralph_briefing.brief(loop.state, plain_lines(loop.prompt), facts, lambda: is_persons_prompt(event)),
         lambda verdict: loop.write(verdict.change or {}),
     )
     return once_in_session(event, loop.path, (loop.state or {}).get("began"), verdict)

@@ -14,28 +14,43 @@ from tailhook.machines.idle import (
     is_owned,
     patience,
     signals_of,
+    spell_time,
     top_frame,
 )
 from tailhook.machines.own_loops import is_briefing_owed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
 def brief(
-    state: object, facts: Facts, now: float, stale_after: float = STALE_AFTER_S
+    state: object,
+    facts: Facts,
+    now: float,
+    stale_after: float = STALE_AFTER_S,
+    is_persons: "Callable[[], bool]" = bool,
 ) -> "Verdict[dict[str, Any]] | None":
     """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
 
     The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
-    the verdict has a message for the person instead. Return None if there is nothing to give.
+    the verdict has a message for the person instead. Return None if there is nothing to give or to save.
+
+    is_persons: returns whether the prompt is a person's: then the loop does not wait any more for what it waited for.
     """
     if not is_live(state, now, stale_after) or not isinstance(state, dict):
         return None
     top = top_frame(state["stack"])
     is_owed = is_briefing_owed(top.get("began"), top.get("briefed"), facts.session_id)
-    if not is_owed or is_loop_paused(top):
+    if is_loop_paused(top):
+        return None
+    if top.get("began") and top.get("waits") and is_owned(state, top, facts) and is_persons():
+        top = {**top, "waits": ""}
+        state = {**state, "stack": [*state["stack"][:-1], top], "updated_at": spell_time(now)}
+        if not is_owed:
+            return Verdict("allow", "waits no longer", state)
+    if not is_owed:
         return None
     if not is_owned(state, top, facts):
         where = f"a loop of this project (iteration {top['iter']} of {top['max']})"

@@ -19,23 +19,29 @@ from tailhook.machines.ralph import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tailhook.machines.ralph import Values
 
 
-def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -> "Verdict[Values] | None":
+def brief(
+    state: "Mapping[str, str | None] | None", prompt: str, facts: Facts, is_persons: "Callable[[], bool]" = bool
+) -> "Verdict[Values] | None":
     """Give an agent the briefing of its loop at a prompt, if it is owed: claim the loop, and save that it was given.
 
     The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
-    the verdict has a message for the person instead. Return None if there is nothing to give.
+    the verdict has a message for the person instead. Return None if there is nothing to give or to save.
+
+    is_persons: returns whether the prompt is a person's: then the loop does not wait any more for what it waited for.
     """
     if state is None or not prompt or not is_live(state):
         return None
     owner = state.get("session_id")
+    is_ours = owns(facts.session_id, (owner,), facts.unbound_acts)
+    waits = {"waits": ""} if state.get("began") and state.get("waits") and is_ours and is_persons() else {}
     if not is_briefing_owed(state.get("began"), state.get("briefed"), facts.session_id):
-        return None
-    if not owns(facts.session_id, (owner,), facts.unbound_acts):
+        return Verdict("allow", "waits no longer", waits) if waits else None
+    if not is_ours:
         where = f"a ralph loop of this project (iteration {parse_count(state, 'iteration')})"
         from tailhook.machines.notices import name_owner
 
@@ -43,7 +49,7 @@ def brief(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) -
         return Verdict("allow", "another session's loop", message=notice) if notice else None
     claimed = {"session_id": facts.session_id} if owner == CLAIM else {}
     words = f"A ralph loop is running in this session.\n{briefing(state, prompt)}"
-    change = {**claimed, "briefed": facts.session_id}
+    change = {**claimed, **waits, "briefed": facts.session_id}
     if own := facts.own(state):
         change.update(own.mark_beginning())
     return Verdict("allow", "briefed", change, words)

@@ -3,7 +3,7 @@
 Pure, like the machines that use it. They import it only at a stop with such work.
 """
 
-from tailhook._core import fingerprint
+from tailhook._core import fingerprint, iso_time
 from tailhook.machines import Verdict, clip_field
 
 TYPE_CHECKING = False
@@ -18,6 +18,9 @@ WAITED_KINDS = ("shell", "monitor", "mcp")  # of tasks; an agent's own tasks pau
 IN_FLIGHT = (None, "running", "pending")  # the statuses of such a task
 MAX_LISTED_WORK = 5  # pieces of work that a message names
 MAX_WORK_CHARS = 100
+
+
+SENT_PROMPT = "To go on without it, send the agent a prompt."
 
 
 class Work:
@@ -36,8 +39,8 @@ class Work:
         self.place = turn.place()
 
     def mark(self) -> str:
-        """Return what a loop saves at a stop with this work: the place, and a hash of the ids."""
-        return f"{self.place}:{hash_ids(self.names)}"
+        """Return what a loop saves at a stop with this work: the place, a hash of the ids, and the work in words."""
+        return f"{self.place}:{hash_ids(self.names)} {self.shown()}"
 
     def is_waited_for(self, mark: object) -> bool:
         """Return whether the stop before had the same work, and the agent has used no tool since.
@@ -45,7 +48,7 @@ class Work:
         mark: what the loop saved at that stop, if anything.
         """
         place, _, ids = mark.partition(":") if isinstance(mark, str) else ("", "", "")
-        return ids == hash_ids(self.names) and not self.turn.used_tools(place)
+        return ids.partition(" ")[0] == hash_ids(self.names) and not self.turn.used_tools(place)
 
     def wait(self, change: "ChangeT | None") -> "Verdict[ChangeT]":
         """Return the verdict of a stop at which a loop waits for this work: allow, count nothing.
@@ -53,7 +56,7 @@ class Work:
         change: what to save beside that.
         """
         shown = self.shown()
-        message = f"The loop waits for {shown}, and then goes on. To go on without it, send the agent a prompt."
+        message = f"tailhook: the loop waits for {shown}, and goes on when that ends. {SENT_PROMPT}"
         return Verdict("allow", f"waiting for {shown}", change, message=message)
 
     def shown(self) -> str:
@@ -68,6 +71,25 @@ class Work:
             f"In the background: {self.shown()}. If only this is left to wait for, stop again without using a tool: "
             "the loop then waits for it, too."
         )
+
+
+def describe_waiting(mark: object) -> str:
+    """Return what a loop may wait for, and since when, for a person; "" if it does not.
+
+    mark: what the loop saved at its last stop, if anything.
+    """
+    place, _, rest = mark.partition(":") if isinstance(mark, str) else ("", "", "")
+    shown, at = rest.partition(" ")[2], place.partition("@")[2]
+    try:
+        since = iso_time(float(at))
+    except (ValueError, OverflowError):
+        return ""
+    if not shown:
+        return ""
+    return (
+        f"the loop waits for {clip_field(shown)} since {since}. If that has ended, or the agent has used a tool since, "
+        f"it must continue. {SENT_PROMPT.rstrip('.')}"
+    )
 
 
 def hash_ids(ids: "Collection[str]") -> str:
