@@ -67,9 +67,12 @@ class Model:
     answers: each a text, a list of content blocks, or a function of the Request that gives one of these. A request
         without tools (a title, a summary, the judge of a goal) takes none of them.
     asides: the answers to the requests without tools; then a few words.
+    tokens: how many it claims to have read for its first answers, oldest first.
     url: where it listens, on loopback.
     requests: those that were answered so, oldest first; `others` those without tools.
     """
+
+    tokens: tuple[int, ...] = ()
 
     def __init__(self, *answers, asides: Iterable[str] = ()):
         self.answers = list(answers)
@@ -83,6 +86,7 @@ class Model:
 
         class Handler(self.api()):
             answer = staticmethod(model.answer)
+            claim = staticmethod(model.claim)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -99,6 +103,11 @@ class Model:
     def api(self) -> type:
         """Return the handler of requests, which speaks the API."""
         return MessagesHandler
+
+    def claim(self) -> int:
+        """Return how many tokens the newest answer claims to have read."""
+        number = len(self.requests) + len(self.others) - 1
+        return self.tokens[number] if number < len(self.tokens) else 1
 
     def answer(self, body: dict) -> list[dict]:
         """Return the content of the message that answers a request."""
@@ -175,7 +184,7 @@ class MessagesHandler(ApiHandler):
             "content": content,
             "stop_reason": stop,
             "stop_sequence": None,
-            "usage": {"input_tokens": 1, "output_tokens": 1},
+            "usage": {"input_tokens": self.claim(), "output_tokens": 1},
         }
         if body.get("stream"):
             self.send_events(message)

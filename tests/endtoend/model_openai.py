@@ -25,13 +25,11 @@ class Billed(NamedTuple):
 class ResponsesModel(Model):
     """A model that speaks the Responses API.
 
-    tokens: how many it claims to have read for its first answers, oldest first. For further answers it claims a few
-        hundred, each time another number.
+    tokens: for further answers it claims a few hundred, each time another number.
     first_tokens: how many it claims to have read for the first answer to each agent, unless it is 0.
     bill: all answers, those without tools too, oldest first.
     """
 
-    tokens: tuple[int, ...] = ()
     first_tokens = 0
 
     def __init__(self, *answers):

@@ -210,6 +210,33 @@ def test_after_a_compaction_codex_gives_the_agent_its_loop_again(codex):
     assert learnt(model, "Iteration 2 of at most 10", "Make the tests pass.", DONE) == [False, False, True]
 
 
+def test_after_a_compaction_qwen_gives_the_agent_its_loop_again(qwen):
+    """The text is a part of the instructions to the model. Qwen Code goes on while the hook makes it."""
+    qwen.install()
+    qwen.tailhook("loop", "start", "Make the tests pass.")
+    said = iter(["First. " + "lorem ipsum " * 8000, qwen.bash("echo much"), "And on.", "More.", DONE])
+
+    def starts():
+        return [sent["source"] for sent in qwen.sent() if sent["hook_event_name"] == "SessionStart"]
+
+    def answer(request):
+        if "state_snapshot" in request.said:
+            return "<state_snapshot>It works.</state_snapshot>"
+        words = next(said)
+        if words in ("And on.", "More."):
+            wait_until(lambda: "compact" in starts())
+        return words
+
+    with qwen.model(*[answer] * 6) as model:
+        model.tokens = 1, 174_000
+        qwen.run(model)
+    assert starts() == ["startup", "compact"]
+    last = model.requests[-1]
+    assert "lorem ipsum" not in last.prompted
+    assert "A loop is running in this session." in json.dumps(last.body["system"])
+    assert "No loop" in qwen.tailhook("loop", "status")
+
+
 def test_codex_takes_the_notice_about_another_sessions_loop_and_does_not_give_it_to_the_agent(codex):
     codex.install()
     codex.tailhook("loop", "start", "Make the tests pass.", CLAUDE_CODE_SESSION_ID="another")
