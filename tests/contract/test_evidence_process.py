@@ -200,6 +200,30 @@ def test_a_transcript_that_cannot_be_read_is_evidence_and_the_person_learns_of_i
     assert "its checks are unknown: " in stop.answer["systemMessage"] or path == "/dev/null"
     assert "Errno" not in stop.answer["systemMessage"]
     assert "reason" not in stop.answer
+    if path != "/dev/null":
+        group = "ralph" if machine == "ralph" else "loop"
+        assert "ended: COMPLETE (its checks are unknown: " in project.tailhook(group, "status").stdout
+        ended = json.loads(project.tailhook(group, "status", "--json").stdout)["ended"]
+        assert ended["doubt"].startswith("its checks are unknown: ")
+        start()
+        assert project.stop(said, "--announce").answer
+        assert "unknown" not in project.tailhook(group, "status").stdout
+
+
+@pytest.mark.parametrize("host", ["codex", "copilot"])
+def test_in_a_host_whose_runs_are_unknown_start_reports_it_and_status_keeps_it(project, start, machine, host):
+    project.tailhook("install", "--yes", "--host", host).check_returncode()
+    group = "ralph" if machine == "ralph" else "loop"
+    words = ("--completion-promise", "GREEN") if machine == "ralph" else ()
+    started = project.as_agent(group, "start", *words, "--check", "pytest", "Work.")
+    title = {"codex": "Codex CLI", "copilot": "Copilot CLI"}[host]
+    unknown = f"tailhook: which commands succeeded in {title} is not known: there, --check has no effect\n"
+    assert unknown in started.stderr
+    stop = project.stop(f"Done.\n\n{DONE[machine]}", "--host", host)
+    assert stop.exit_code == 0
+    assert "ended: COMPLETE (its checks are unknown: " in project.tailhook(group, "status").stdout
+    again = project.as_agent(group, "start", *words, "Work.")
+    assert unknown not in again.stderr
 
 
 def test_what_is_not_a_file_is_not_read_as_a_sub_agents_transcript(start, agent, end):

@@ -166,7 +166,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         f"Loop started in {plain(loop.path)}.",
         plain_lines(idle_briefing.briefing(state, plain_lines(goal), command_facts(state))),
     )
-    report_driver("idle", frame["max"], "tokens" in frame)
+    report_driver("idle", frame["max"], frame)
 
 
 def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:

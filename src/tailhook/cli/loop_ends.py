@@ -59,7 +59,8 @@ def format_end(folder: str, ended: Mapping[str, object]) -> str:
     folder: the loop's. It is named if this folder's hook does not look there.
     """
     reason = str(ended.get("reason") or "for an unknown reason")
-    parts = [f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else reason]
+    doubt = f" ({ended['doubt']})" if ended.get("doubt") else ""
+    parts = [f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else f"{reason}{doubt}"]
     for key, words in (("iteration", "at iteration"), ("at", "at"), ("session_id", "session")):
         if ended.get(key) is not None:
             parts.append(f"{words} {ended[key]}")
@@ -105,6 +106,7 @@ def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:
         "iteration": top.get("iter"),
         "at": state.get("updated_at"),
         "session_id": top.get("session_id"),
+        **({"doubt": state["doubt"]} if state.get("doubt") else {}),
     }
 
 

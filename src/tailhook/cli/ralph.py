@@ -142,7 +142,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             f"tailhook: the prompt has {len(prompt):,} characters. Hosts show only a preview of texts over "
             f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
-    report_driver("ralph", arguments.max_iterations or None, arguments.tokens is not None)
+    report_driver("ralph", arguments.max_iterations or None, loop.state or {})
 
 
 def page(arguments: argparse.Namespace, promise: str, prompt: str, checks: Mapping[str, list[str]]) -> str:

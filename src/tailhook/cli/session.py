@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -140,12 +140,19 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     return prompt.strip()
 
 
-def report_driver(machine: str, limit: int | None, counts_tokens: bool = False) -> None:
+# What the fields of a loop do not do in other hosts than Claude Code. {} is the host's title.
+ONLY_IN_CLAUDE_CODE = {
+    "tokens": "tokens of {} are not counted: there, --tokens ends no loop",
+    "checks": "which commands succeeded in {} is not known: there, --check has no effect",
+}
+
+
+def report_driver(machine: str, limit: int | None, fields: Container[str] = ()) -> None:
     """Print a warning if no hook would continue the loop here, or a host would end its turns before its limit.
 
     machine: the loop's machine.
     limit: the loop's own, None if it has none.
-    counts_tokens: whether the loop has a budget of tokens. Print a warning for hosts whose tokens are not counted.
+    fields: of the loop. Print a warning for hosts in which one of them does nothing.
     """
     surveys = surveys_here()
     if why := why_not_driven(surveys, machine):
@@ -154,8 +161,10 @@ def report_driver(machine: str, limit: int | None, counts_tokens: bool = False) 
     for survey in surveys:
         if any(there.asks(machine) for there in survey.installed):
             warn_of_cap(survey, limit)
-            if counts_tokens and (host := survey.installed[0].file.host).NAME != DEFAULT:
-                sys.stderr.write(f"tailhook: tokens of {host.TITLE} are not counted: there, --tokens ends no loop\n")
+            if (host := survey.installed[0].file.host).NAME != DEFAULT:
+                for field, words in ONLY_IN_CLAUDE_CODE.items():
+                    if field in fields:
+                        sys.stderr.write(f"tailhook: {words.format(host.TITLE)}\n")
 
 
 def warn_of_cap(survey: Survey, limit: int | None) -> None:

@@ -64,7 +64,7 @@ def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> Non
         loop.write(verdict.change)
         return
     try:
-        loop.keep_end(verdict.end, now)
+        loop.keep_end(verdict.end, now, verdict.doubt)
         loop.remove()
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:

@@ -134,7 +134,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if word := completion(top, facts):
         doubt = own.judge_end(word, "signal") if own else ""
         if doubt is not None:
-            return end_frame(claimed, word, f"{word}{doubt}", now)
+            return end_frame(claimed, word, f"{word}{doubt}", now, doubt)
     if own:
         reason, why = own.find_end(count >= limit)
         if reason:
@@ -148,10 +148,10 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     return iterate(claimed, count + 1, limit, facts, now, own)
 
 
-def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
+def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float, doubt: str = "") -> "Verdict[dict[str, Any]]":
     """Return the verdict that ends the top frame.
 
-    reason: to save.  why: for the person.
+    reason: to save.  why: for the person.  doubt: of the end, in brackets; it is saved with the last frame's.
     """
     if len(state["stack"]) > 1:
         outer = {**state, "event": "STATE", "stack": outer_frames(state), "updated_at": spell_time(now)}
@@ -159,7 +159,10 @@ def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Ve
 
         words = waiting(top_frame(outer["stack"]))
         return Verdict("allow", f"inner loop ended: {why}. {words}", outer, ended=True)
-    return Verdict("allow", f"ended: {why}", ended_state(state, "DONE", now, reason), ended=True)
+    ended = ended_state(state, "DONE", now, reason)
+    if doubt:
+        ended["doubt"] = doubt[2:-1]  # without its brackets
+    return Verdict("allow", f"ended: {why}", ended, ended=True)
 
 
 def iterate(

@@ -93,7 +93,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     if promise and promise in map(normalize_space, facts.promises(own_line)):
         doubt = own.judge_end(COMPLETE, "promise") if own else ""
         if doubt is not None:
-            return ended(f"the promise is kept: {clip_field(promise)}{doubt}", COMPLETE)
+            return ended(f"the promise is kept: {clip_field(promise)}{doubt}", COMPLETE, doubt)
     if not prompt:
         return ended("the prompt is empty")
     if own:
@@ -127,13 +127,13 @@ def beginning_of(state: "Mapping[str, str | None] | None", prompt: str) -> objec
     return state and (state.get("began"), state.get("started_at")), prompt
 
 
-def ended(why: str, reason: str = "CORRUPTED") -> "Verdict[Values]":
+def ended(why: str, reason: str = "CORRUPTED", doubt: str = "") -> "Verdict[Values]":
     """Return the verdict that ends a loop: its file is removed, and the person is notified.
 
-    reason: to save.
+    reason: to save.  doubt: of the end, in brackets, to save too.
     """
     verdict: Verdict[Values] = Verdict("allow", f"the ralph loop ended: {why}", {}, ended=True)
-    verdict.end = reason
+    verdict.end, verdict.doubt = reason, doubt[2:-1]
     return verdict
 
 

@@ -169,11 +169,16 @@ class FrontMatterFile:
         """Remove the file. A missing one is fine. Only under the lock. Raises OSError."""
         remove_file(self.name, self.folder)
 
-    def keep_end(self, reason: str, now: float) -> None:
-        """Save the loop's end in the private state folder, before its file is removed. A failure changes nothing."""
+    def keep_end(self, reason: str, now: float, doubt: str = "") -> None:
+        """Save the loop's end in the private state folder, before its file is removed. A failure changes nothing.
+
+        doubt: why its reason may be wrong, "" for none.
+        """
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
         end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session}
+        if doubt:
+            end["doubt"] = doubt
         try:
             replace_file(private_file(self.folder, self.name, END), write_json(end) + b"\n")
         except OSError:
