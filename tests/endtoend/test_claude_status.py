@@ -1,5 +1,6 @@
 """What the board shows of a session of Claude Code in a terminal, from status to status."""
 
+import json
 import os
 import signal
 import threading
@@ -303,6 +304,33 @@ def test_a_session_has_the_title_that_the_host_gave_it_and_then_the_persons(boar
         wait_until(lambda: title() == "Fix the race in refunds")
         host.prompt("/rename My own title")
         wait_until(lambda: title() == "My own title")
+
+
+def test_a_dialog_that_no_hook_reports_is_waited_for_until_it_is_answered(board, claude):
+    settings = json.loads(claude.settings.read_text())
+    for name in ("PermissionRequest", "Notification"):  # without them a permission is such a dialog
+        del settings["hooks"][name]
+    claude.settings.write_text(json.dumps(settings))
+    with Model(bash("touch x; sleep 1000"), "Done.") as model, board(model) as host:
+        host.prompt("Do the work.")
+        host.comes_to("running", "awaiting_input")
+        assert host.daemon.ask("GET", f"/plates/{host.id}").json()["asks"] == "permission prompt"
+        time.sleep(2)  # the host ignores keys that come before a person can have read it
+        host.type(ENTER)
+        host.comes_to("awaiting_input", "running")
+
+
+def test_a_menu_that_the_person_opens_is_not_a_wait(board):
+    with Model("One.", bash("touch x; sleep 1000")) as model, board(model, "--allowedTools", "Bash") as host:
+        host.prompt("First.")
+        host.happens("stop")
+        host.prompt("/model")
+        host.stays("idle", CHECKS_S)
+        host.type(ESCAPE)
+        host.prompt("Do the work.")
+        host.happens("tool_start")
+        host.prompt("/model")
+        host.stays("running", CHECKS_S)
 
 
 class RefusingHandler(MessagesHandler):

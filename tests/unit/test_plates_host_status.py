@@ -6,13 +6,16 @@ import pytest
 from support.cases import in_one_test
 from support.plate_situations import APPROVAL, IDLE, INPUT, RUNNING, happen, play
 
-from tailhook.machines.plates import Event, EventKind, HostStatus, Look, Situation, judge_host_status
+from tailhook.machines.plates import HOST, Event, EventKind, HostStatus, Look, Situation, judge_host_status
+from tailhook.plates.changes import asked_of
 from tailhook.plates.host_status import read_status
 
+ASKED, ANSWERED = Event(EventKind.INPUT_ASKED), Event(EventKind.INPUT_GIVEN)
 ENDED, GIVEN = Event(EventKind.TURN_ENDED), Event(EventKind.PERMISSION_GIVEN)
 ASKING = play(("tool_start:Bash=a", RUNNING), ("permission_asked:Bash", APPROVAL))
 ASKING_TWICE, _ = happen(ASKING, "tool_start:ExitPlanMode=b")
 AGENT_ASKING = play(("x/tool_start:Bash=a", RUNNING), ("x/permission_asked:Bash", APPROVAL))
+DIALOG = play((f"input_asked:{HOST}", INPUT))
 QUESTION = play(("tool_start:AskUserQuestion=a", INPUT))
 
 # The last event was at 100, and it is 120 now.
@@ -23,7 +26,18 @@ JUDGED = [
     (Situation(RUNNING), HostStatus("idle", 100), None),  # before the prompt
     (Situation(RUNNING), HostStatus("idle", 121), None),  # by another clock
     (Situation(RUNNING), HostStatus("busy", 110), None),
-    (Situation(RUNNING), HostStatus("waiting", 110), None),
+    (Situation(RUNNING), HostStatus("waiting", 110, "sandbox request"), ASKED),
+    (Situation(RUNNING), HostStatus("waiting", 118.9), ASKED),
+    (Situation(RUNNING), HostStatus("waiting", 119, "sandbox request"), None),  # a hook may still report it
+    (Situation(RUNNING), HostStatus("waiting", 90, "sandbox request"), ASKED),  # another tool ended meanwhile
+    (Situation(RUNNING), HostStatus("waiting", 110, "dialog open"), ASKED),
+    (Situation(RUNNING), HostStatus("waiting", 121, "sandbox request"), None),  # by another clock
+    (Situation(IDLE), HostStatus("waiting", 90, "dialog open"), None),  # the person has opened a menu
+    (QUESTION, HostStatus("waiting", 110, "input needed"), None),  # a hook reported it
+    (DIALOG, HostStatus("waiting", 110, "sandbox request"), None),
+    (DIALOG, HostStatus("busy", 110), ANSWERED),
+    (DIALOG, HostStatus("busy", 99), ANSWERED),  # another tool ended meanwhile
+    (DIALOG, HostStatus("idle", 110), ANSWERED),
     (Situation(RUNNING), HostStatus("a new one", 110), None),
     (Situation(IDLE), HostStatus("busy", 110), None),
     (ASKING, HostStatus("busy", 119.9), GIVEN),
@@ -68,6 +82,65 @@ def test_an_approved_tool_runs(world):
     assert world.database.events_of("s", 1)[0]["tool_use_id"] == "a"
 
 
+def test_a_dialog_that_no_hook_reports_is_waited_for_until_the_hosts_file_ends_it(world):
+    world.event("s", "tool_start:Bash", tool_use_id="a")
+    world.now += 5
+    world.looks["s"] = Look(world.now, world.now)  # another tool's records
+    world.hosts["s"] = HostStatus("waiting", world.now - 2, "sandbox request")
+    assert world.health.check() == 1
+    plate = world.database.get("s")
+    assert (plate["status"], asked_of(plate)) == ("awaiting_input", "sandbox request")
+    assert world.database.events_of("s", 1)[0]["agent_id"] is None
+    for _ in range(20):
+        world.now += 10
+        world.looks["s"] = Look(world.now, world.now)
+        world.event("s", "tool_call", tool_use_id="b", tool_name="Read")
+        assert world.health.check() == 0
+    assert world.status("s") == "awaiting_input"
+    world.hosts["s"] = HostStatus("busy", world.now - 1)
+    world.now += 1
+    assert world.health.check() == 1
+    assert world.status("s") == "running"
+
+
+def test_after_a_dialog_without_a_hook_the_turn_may_be_over(world):
+    world.event("s", "prompt_submit")
+    world.hosts["s"] = HostStatus("waiting", world.now, "dialog open")
+    world.now += 2
+    assert world.health.check() == 1
+    assert world.status("s") == "awaiting_input"
+    world.hosts["s"] = HostStatus("idle", world.now)
+    world.now += 2
+    for status in ("running", "idle"):
+        world.health.check()
+        assert world.status("s") == status
+
+
+def test_a_dialog_is_not_reported_twice_if_its_hook_is_slow(world):
+    world.event("s", "tool_start:Bash", tool_use_id="a", pid=5)
+    world.processes[5] = 1.0
+    world.hosts["s"] = HostStatus("waiting", world.now, "permission prompt")
+    world.reporting.add(5)
+    world.now += 5
+    assert world.health.check() == 0
+    world.event("s", "permission_asked:Bash", pid=5)
+    world.reporting.clear()
+    assert world.health.check() == 0
+    assert len(world.database.get("s")["tools"]) == 1
+
+
+def test_a_dialog_without_a_file_ends_as_the_transcript_goes_on(world):
+    world.event("s", "prompt_submit")
+    world.hosts["s"] = HostStatus("waiting", world.now, "goal proposal")
+    world.now += 5
+    world.health.check()
+    del world.hosts["s"]
+    world.looks["s"] = Look(world.now, world.now)
+    world.now += 5
+    world.health.check()
+    assert world.status("s") == "running"
+
+
 @pytest.fixture
 def file(tmp_path):
     """Return the path of the host's file about the process 5."""
@@ -98,6 +171,15 @@ BROKEN = [
 def test_the_host_names_the_session_its_status_and_since_when(file, plate):
     file.write_text(json.dumps(WORDS))
     assert read_status(plate) == HostStatus("idle", 1795727875.931)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"), [("sandbox request", "sandbox request"), (7, ""), ("a\x1b\0" + "x" * 999, "a\\x1b\\x00")]
+)
+def test_the_host_names_the_kind_of_its_dialog(file, plate, given, expected):
+    file.write_text(json.dumps({**WORDS, "status": "waiting", "waitingFor": given}))
+    found = read_status(plate)
+    assert (found.word, found.waits_for.rstrip("x"), len(found.waits_for) <= 200) == ("waiting", expected, True)
 
 
 @pytest.mark.parametrize("change", BROKEN)

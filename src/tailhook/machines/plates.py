@@ -123,7 +123,8 @@ def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> 
 
 # ---- which events reach the table --------------------------------------------
 
-MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server asks outside of any tool
+MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server or the host asks outside of any tool
+HOST = "dialog"  # in place of an MCP server's prefix, if the host's own dialog asks
 
 
 class Detail(NamedTuple):
@@ -326,7 +327,7 @@ def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
     is_known = any(tool.wait is Status.AWAITING_INPUT for tool in found)
     if is_known or (is_late and not found):
         return before.tools, False
-    asked = found[-1] if found else OpenTool("", server, agent_id=MCP_SERVER)
+    asked = found[-1] if found else OpenTool("", server, detail.about, MCP_SERVER)
     waiting = asked._replace(wait=Status.AWAITING_INPUT)
     return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
 
@@ -462,20 +463,28 @@ class HostStatus(NamedTuple):
 
     word: of Claude Code 2.1.329: "busy", "waiting" (for an answer to its dialog) or "idle".
     since: when it changed, in Unix seconds.
+    waits_for: the kind of the dialog: "permission prompt", "sandbox request", "worker request", "goal proposal",
+        "input needed", or "dialog open" for all others. A menu that the person opens is one only while no turn runs.
     """
 
     word: str
     since: float
+    waits_for: str = ""
 
 
 def judge_host_status(situation: Situation, last_event: float, host: HostStatus, now: float) -> Event | None:
     """Return an event that only the host's own word about a session shows, or None.
 
     A turn that is interrupted before the first answer leaves no other sign. Hooks report all other ends of a turn,
-    within SETTLING_TIME.
+    within SETTLING_TIME. They report most dialogs, too; those that they do not report begin and end here.
 
     last_event, now: Unix seconds.
     """
+    if any(tool.name == HOST for tool in situation.waits):
+        return None if host.word == "waiting" else Event(EventKind.INPUT_GIVEN)
+    if host.word == "waiting" and situation.status is Status.RUNNING and host.since <= now:
+        is_settled = now > max(host.since, last_event) + SETTLING_TIME
+        return Event(EventKind.INPUT_ASKED) if is_settled else None
     if not last_event < host.since <= now:
         return None
     if host.word == "idle" and situation.status is Status.RUNNING and now > host.since + SETTLING_TIME:

@@ -24,6 +24,7 @@ from tailhook.hosts.reading import recognize_host, reverse_host_messages
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
+    HOST,
     STALENESS_THRESHOLD,
     Event,
     EventKind,
@@ -95,7 +96,9 @@ class Since(NamedTuple):
 
 
 ANY_TIME = Since()
-UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY)  # unless a hook is late
+OF_DIALOGS = Event(EventKind.INPUT_ASKED), Event(EventKind.INPUT_GIVEN)
+# Unless a hook is late:
+UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY), Event(EventKind.INPUT_ASKED)
 
 
 class Health:
@@ -287,10 +290,15 @@ class Health:
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
         situation = situation_of(plate)
-        event, tool = self.event_in_transcript(plate["transcript_path"], plate, situation.waits, now)
+        has_dialog = host is not None and any(tool.name == HOST for tool in situation.waits)
+        event, tool = None, None
+        if not has_dialog:  # otherwise only the host knows when it ends
+            event, tool = self.event_in_transcript(plate["transcript_path"], plate, situation.waits, now)
         if event is None and host:
             event = judge_host_status(situation, last_event, host, now)
             tool = next(iter(situation.waits), None)
+            if event in OF_DIALOGS:
+                tool = OpenTool("", HOST, host.waits_for)
         if plate["background"] and event == Event(EventKind.TURN_ENDED):
             return None, None  # the turn goes on when an agent in the background ends
         if event in UNREPORTED and not self.has_reported(plate):

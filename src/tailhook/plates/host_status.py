@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import parse_json
+from tailhook._core import get_text, parse_json
+from tailhook.hook.answer import plain
+from tailhook.hook.plates import MAX_REPORTED_CHARS
 from tailhook.machines.plates import HostStatus
 from tailhook.plates.tables import Plate
 from tailhook.stores.atomic import read_file
@@ -34,4 +36,4 @@ def read_status(plate: Plate) -> HostStatus | None:
     word, since_ms = found.get("status"), found.get("statusUpdatedAt")
     if not isinstance(word, str) or not isinstance(since_ms, int | float):
         return None
-    return HostStatus(word, since_ms / 1000)
+    return HostStatus(word, since_ms / 1000, plain(get_text(found, "waitingFor"))[:MAX_REPORTED_CHARS])
