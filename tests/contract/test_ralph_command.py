@@ -119,8 +119,20 @@ def test_a_live_or_paused_loop_is_not_overwritten_but_a_broken_one_is(project, r
 
 
 def test_without_a_promise_and_a_limit_it_explains_what_ends_the_loop(ralph):
-    assert "Only this command ends it:  tailhook ralph cancel" in ralph("start", "Go.").stdout
+    first = ralph("start", "Go.").stdout
+    assert "No promise is set, so no text ends the loop." in first
+    assert "It ends if the agent stands still (--stuck-after 4), or with:  tailhook ralph cancel" in first
+    only = ralph("start", "--force", "--stuck-after", "0", "Go.").stdout
+    assert "Only this command ends it:  tailhook ralph cancel" in only
+    limited = ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
+    assert "only the limit" not in limited
     assert "Only this command" not in ralph("start", "--force", "--max-iterations", "3", "Go.").stdout
+
+
+def test_a_check_without_a_promise_is_refused_because_it_would_have_no_effect(ralph, path):
+    refused = ralph("start", "--check", "pytest", "Go.")
+    assert (refused.returncode, path.exists()) == (2, False)
+    assert "there is no promise. Give one:  --completion-promise 'TESTS GREEN'" in refused.stderr
 
 
 def test_it_warns_of_a_long_prompt_and_of_the_hosts_cap(project, ralph):

@@ -177,6 +177,11 @@ def test_without_a_promise_the_message_warns_that_the_loop_has_no_end_of_its_own
         assert found.message.endswith("No promise is set, so no text ends the loop.")
     limited = verdict(completion_promise=None)
     assert limited.message.endswith("No promise is set, so only the limit ends the loop.")
+    began = {"completion_promise": None, "began": "2026-01-02T03:04:05Z"}
+    for end in ("tokens", "minutes", "stuck_after"):
+        assert verdict(**began, **{end: "4"}).message.endswith("No promise is set, so no text ends the loop.")
+        assert verdict(completion_promise=None, **{end: "4"}).message == limited.message
+    assert verdict(**began, stuck_after="0").message == limited.message
 
 
 # ---- the promise -------------------------------------------------------------

@@ -110,7 +110,11 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     promise = ralph.normalize_space(arguments.completion_promise)
     if ralph.TAGS[1] in promise:
         raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
-    text = page(arguments, promise, prompt, check_fields(arguments))
+    checks = check_fields(arguments)
+    if checks and not promise:
+        advice = "Give one:  --completion-promise 'TESTS GREEN'"
+        raise UsageError(f"--check decides whether a kept promise counts, and there is no promise. {advice}")
+    text = page(arguments, promise, prompt, checks)
     try:
         FrontMatter(text)
     except OSError:
@@ -135,7 +139,13 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         plain_lines(ralph_briefing.briefing(loop.state or {}, plain_lines(loop.prompt))),
     ]
     if not (promise or arguments.max_iterations or budgets_of(arguments)):
-        lines.append("It has no limit either. Only this command ends it:  tailhook ralph cancel")
+        still = arguments.stuck_after
+        others = (
+            f"It ends if the agent stands still (--stuck-after {still}), or with"
+            if still
+            else "Only this command ends it"
+        )
+        lines.append(f"It has no limit either. {others}:  tailhook ralph cancel")
     print_facts(arguments, facts, *lines)
     if len(prompt) > MAX_SHOWN_CHARS:
         sys.stderr.write(

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code (ext/tables.py)
 COUNTS = ("iteration", "max_iterations")
+OTHER_ENDS = ("tokens", "minutes", "stuck_after")  # keys of a loop that tailhook began
 INACTIVE = "not active"  # why a stop of a paused loop is allowed
 COMPLETE = "COMPLETE"  # the saved reason of a kept promise
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
@@ -105,7 +106,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     if is_over:
         return ended(over, "MAX_ITERATIONS")
     count += 1
-    turn = describe_turn(count, limit, promise)
+    turn = describe_turn(count, limit, promise, state)
     change = {"iteration": str(count), **claimed}
     verdict: Verdict[Values] = Verdict(
         "block", f"iteration {count}{f'/{limit}' if limit else ''}", change, prompt, message=turn
@@ -158,7 +159,7 @@ def normalize_space(words: str) -> str:
     return " ".join(words.split())
 
 
-def describe_turn(count: int, limit: int, promise: str) -> str:
+def describe_turn(count: int, limit: int, promise: str, state: "Mapping[str, str | None]") -> str:
     """Return the words beside the prompt, for the person and the agent."""
     turn = f"Ralph iteration {count}{f' of {limit}' if limit else ''}."
     if promise:
@@ -166,7 +167,9 @@ def describe_turn(count: int, limit: int, promise: str) -> str:
             f"{turn} To end the loop, write <promise>{clip_field(promise, len(promise))}</promise> outside code - "
             "only when it is true. Do not give a false promise to get out of the loop."
         )
-    return f"{turn} No promise is set, so {'only the limit' if limit else 'no text'} ends the loop."
+    # A budget, or standing still, ends a loop of tailhook, too.
+    is_only_limited = limit and not (state.get("began") and any((state.get(end) or "0") != "0" for end in OTHER_ENDS))
+    return f"{turn} No promise is set, so {'only the limit' if is_only_limited else 'no text'} ends the loop."
 
 
 def shorten(prompt: str) -> str:

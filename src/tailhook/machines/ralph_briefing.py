@@ -60,7 +60,7 @@ def briefing(state: "Mapping[str, str | None]", prompt: str) -> str:
     count, limit = (parse_count(state, key) or 0 for key in COUNTS)
     promise = promise_of(state)
     terms = describe_terms(state, {"The promise": COMPLETE} if promise else {})
-    lines = [describe_turn(count, limit, promise), *terms, f"Prompt: {shorten(prompt)}"]
+    lines = [describe_turn(count, limit, promise, state), *terms, f"Prompt: {shorten(prompt)}"]
     if state.get("began") and state.get("wrap_up"):
         preload("machines.budgets")
         from tailhook.machines.budgets import describe_last_turn
