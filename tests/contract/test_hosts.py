@@ -19,6 +19,7 @@ from support.host_payloads import (
     qwen,
     qwen_record,
     stamp,
+    vs_code,
     write,
 )
 from support.oracles import jwz
@@ -28,7 +29,7 @@ from tailhook.hosts import CLAUDE_LIKE, NAMES, find_translated_host
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
 SPOKEN = "codex", "gemini", *CLAUDE_LIKE  # an answer has a text for the person, and exit code 2 is a block
-PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case)]
+PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case), ("copilot", vs_code)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 
 
@@ -60,9 +61,12 @@ def blocked(name, ended):
     if name == "cursor":
         assert set(ended.answer) == {"followup_message"}
         return ended.answer["followup_message"]
-    assert set(ended.answer) == {"decision", "reason"}
-    assert ended.answer["decision"] == ("continue" if name == "antigravity" else "block")
-    return ended.answer["reason"]
+    answer = dict(ended.answer)
+    special = answer.pop("hookSpecificOutput", None)
+    assert special == ({"hookEventName": "Stop", **answer} if name == "copilot" else None)
+    assert set(answer) == {"decision", "reason"}
+    assert answer["decision"] == ("continue" if name == "antigravity" else "block")
+    return answer["reason"]
 
 
 @EACH

@@ -102,6 +102,18 @@ def copilot_in_pascal_case(project, said):
     }
 
 
+def vs_code(project, said):
+    theirs = copilot(project, said)
+    return {
+        "timestamp": stamp(),
+        "cwd": theirs["cwd"],
+        "sessionId": theirs["sessionId"],
+        "hookEventName": "Stop",
+        "transcript_path": theirs["transcriptPath"],
+        "stop_hook_active": False,
+    }
+
+
 def qwen_record(kind, *parts):
     message = {"role": "model" if kind == "assistant" else "user", "parts": [*parts]}
     return {"uuid": "u", "sessionId": "mine", "timestamp": stamp(), "type": kind, "message": message}

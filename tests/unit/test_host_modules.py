@@ -266,7 +266,14 @@ def test_a_tool_of_qwen_that_asks_a_person_has_its_name_in_claude_code(theirs, o
         (codex, BLOCK),
         (gemini, {**BLOCK, "decision": "deny"}),
         (cursor, {"followup_message": "Go on."}),
-        (copilot, {"decision": "block", "reason": "Go on."}),
+        (
+            copilot,
+            {
+                "decision": "block",
+                "reason": "Go on.",
+                "hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "Go on."},
+            },
+        ),
         *[(host, BLOCK) for host in CLAUDE_LIKE.values()],
         (antigravity, {"decision": "continue", "reason": "Go on."}),
     ],

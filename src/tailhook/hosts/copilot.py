@@ -98,8 +98,14 @@ def add_fields(payload: "dict[str, Any]") -> None:
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
-    """Return a block without the message for the person. Copilot cannot express anything else."""
-    return {"decision": "block", "reason": fields["reason"]} if "decision" in fields else {}
+    """Return a block without the message for the person. Copilot cannot express anything else.
+
+    VS Code runs the hooks of the same files, and reads the block inside hookSpecificOutput (by its documents).
+    """
+    if "decision" not in fields:
+        return {}
+    block = {"decision": "block", "reason": fields["reason"]}
+    return {**block, "hookSpecificOutput": {"hookEventName": "Stop", **block}}
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:
