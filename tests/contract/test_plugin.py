@@ -185,6 +185,17 @@ def test_each_slash_command_may_run_its_command_and_no_other(name):
 
 
 @pytest.mark.parametrize("name", ["loop", "ralph"])
+def test_a_slash_command_names_each_option_of_start_in_the_order_of_its_help(project, name):
+    usage = project.tailhook(name, "start", "--help").stdout.partition("usage: ")[2].partition("\n\n")[0]
+    options = re.findall(r"\[?(--[a-z-]+(?: [A-Z]+| {[a-z,]+})?)\]?", " ".join(usage.split()))
+    of_users = [option for option in options if option not in ("--prompt-file F", "--json")]
+    body = (PLUGIN / "commands" / f"{name}.md").read_text()
+    named = re.findall("`(--[^`]+)`", body.partition("They are ")[2].partition(";")[0])
+    assert named == [re.sub("{(.*)}", lambda values: values[1].replace(",", "|"), option) for option in of_users]
+    assert len(named) > 5
+
+
+@pytest.mark.parametrize("name", ["loop", "ralph"])
 def test_the_start_that_a_slash_command_shows_works(project, command, scripts, name):
     body = (PLUGIN / "commands" / f"{name}.md").read_text()
     (start,) = re.findall(r"```sh\n(.*?)```", body, re.DOTALL)
