@@ -377,7 +377,7 @@ def test_the_log_has_a_line_per_machine_that_was_asked(project):
     project.stop("<loop-done>STUCK</loop-done>")
     first, second = (line.split("\t") for line in log.read_text().splitlines())
     assert first[1:4] == ["idle", "block", "iteration 2/10"]
-    assert second[1:4] == ["idle", "allow", "ended: STUCK"]
+    assert second[1:4] == ["idle", "allow", "the loop ended: STUCK"]
     assert float(second[4]) > 0
     assert log.stat().st_mode & 0o777 == 0o600
 

@@ -1,6 +1,7 @@
 """`tailhook loop status`, of a live loop and of the last one."""
 
 import json
+import re
 
 import pytest
 from support.host import frame
@@ -70,8 +71,13 @@ def test_status_of_a_loop_on_which_no_session_may_act_reports_what_the_hook_deci
 def test_status_of_a_stale_loop_reports_what_will_happen_to_it_and_changes_nothing(project, loop):
     state = project.loop(age=9000)
     facts = json.loads(loop("status", "--json").stdout)
-    assert (facts["verdict"]["decision"], facts["verdict"]["why"]) == ("allow", "stale")
+    assert facts["verdict"]["decision"] == "allow"
     assert facts["age"] >= 9000
+    assert re.fullmatch(
+        r"No loop is running in this project\.\n"
+        r"The last one ends at the next stop: nothing changed it for 90\d\d seconds\.\n",
+        loop("status").stdout,
+    )
     assert jwz.newest(project.folder) == state
 
 
@@ -103,7 +109,8 @@ def test_status_of_a_finished_loop_shows_how_it_ended(project, loop):
     facts = json.loads(loop("status", "--json").stdout)
     assert (facts["state"]["event"], facts["state"]["reason"]) == ("DONE", "STUCK")
     assert facts["verdict"]["decision"] == "allow"
-    ended = f"The last one ended: STUCK, at iteration 3, at {facts['state']['updated_at']}, session mine."
+    at = facts["state"]["updated_at"].replace("T", " ").replace("Z", " UTC")
+    ended = f"The last one ended: the agent reported it (STUCK), at iteration 3, at {at}, session mine."
     assert loop("status").stdout == f"No loop is running in this project.\n{ended}\n"
     assert facts["ended"] == {
         "reason": "STUCK",
@@ -123,7 +130,7 @@ def test_status_after_a_cancel_shows_how_the_loop_ended(project, loop):
 @pytest.mark.parametrize(
     ("said", "reason", "words"),
     [
-        ("<loop-done>STUCK</loop-done>", "STUCK", "STUCK"),
+        ("<loop-done>STUCK</loop-done>", "STUCK", "the agent reported it (STUCK)"),
         (None, "USER_CANCELLED", "it was cancelled (USER_CANCELLED)"),
     ],
 )
@@ -160,3 +167,69 @@ def test_a_loop_that_no_session_had_ended_without_a_session(project, group):
     assert "claim" not in shown
     ended = json.loads(project.as_agent(group, "status", "--json").stdout)["ended"]
     assert (ended["iteration"], ended["session_id"]) == (1, None)
+
+
+LAST = "iteration 1 of 1 was its last one"
+SIGNAL = "<loop-done>{}</loop-done>"
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "announced", "shown"),
+    [
+        ((), SIGNAL.format("STUCK"), "STUCK", "the agent reported STUCK"),
+        ((), SIGNAL.format("MAX_ITERATIONS"), "MAX_ITERATIONS", "the agent reported MAX_ITERATIONS"),
+        (
+            ("--max", "1"),
+            "Hm.",
+            "iteration 1 of 1 was its last one",
+            "iteration 1 of 1 was its last one (MAX_ITERATIONS)",
+        ),
+        (
+            ("--stuck-after", "1"),
+            "Hm.",
+            'it stands still: a stop without a tool, with the words "Hm."',
+            'it stands still: a stop without a tool, with the words "Hm." (STUCK)',
+        ),
+    ],
+)
+def test_a_loop_that_ends_at_its_first_stop_has_its_session_and_why_it_ended(
+    project, loop, words, said, announced, shown
+):
+    project.transcript.write_text("")
+    assert loop("start", *words, "Go.").returncode == 0
+    assert project.stop(said, "--announce").answer["systemMessage"] == f"tailhook: the loop ended: {announced}"
+    assert f"The last one ended: {shown}, at iteration 1, at 20" in loop("status").stdout
+    assert loop("status").stdout.endswith(", session mine.\n")
+    assert json.loads(loop("status", "--json").stdout)["ended"]["why"] == announced
+
+
+def test_a_signal_without_evidence_in_the_last_iteration_is_named_at_the_end(project, loop):
+    project.transcript.write_text("")
+    assert loop("start", "--max", "1", "--check", "pytest", "Go.").returncode == 0
+    why = f"{LAST}, and the agent's signal did not count: its checks have not succeeded"
+    assert project.stop(SIGNAL.format("COMPLETE"), "--announce").answer["systemMessage"].endswith(f"ended: {why}")
+    assert f"ended: {why} (MAX_ITERATIONS), at" in loop("status").stdout
+
+
+def test_at_its_end_each_loop_of_a_stack_is_named(project, loop):
+    project.transcript.write_text("")
+    loop("start", "--mode", "grind", "--max", "9", "--filter", "label:bug", "Outer.", session="mine")
+    loop("start", "--push", "--max", "1", "Inner.", session="mine")
+    why = f"{LAST}. The loop around it ended, too: mode grind, label:bug, at iteration 1 of 9"
+    assert project.stop("Hm.", "--announce").answer["systemMessage"] == f"tailhook: the loop ended: {why}"
+    assert f"The last one ended: {why} (MAX_ITERATIONS), at iteration 1, at 20" in loop("status").stdout
+
+
+def test_a_ralph_loop_that_ends_at_its_first_stop_has_its_session_and_why_it_ended(project):
+    project.argv = [*project.argv[:-1], "ralph"]
+    assert project.as_agent("ralph", "start", "--completion-promise", "G", "Go.").returncode == 0
+    assert project.stop("<promise>G</promise>").allowed
+    shown = project.as_agent("ralph", "status").stdout
+    assert "The last one ended: the promise is kept: G (COMPLETE), at iteration 1, at 20" in shown
+    assert shown.endswith(", session mine.\n")
+
+
+def test_the_time_of_an_end_is_local_and_names_its_zone(project, loop):
+    project.loop(frame(iter=2))
+    assert loop("cancel").returncode == 0
+    assert re.search(r", at 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d XYZ", loop("status", TZ="XYZ-3").stdout)

@@ -103,7 +103,7 @@ def test_a_promise_kept_in_the_last_iteration_ends_the_loop_as_complete(project)
     assert project.stop("Hm.").answer["decision"] == "block"
     stop = project.stop("<promise>GREEN</promise>", "--announce")
     assert stop.answer == {"systemMessage": "tailhook: the ralph loop ended: the promise is kept: GREEN"}
-    assert "ended: COMPLETE, at iteration 2," in project.as_agent("ralph", "status").stdout
+    assert "ended: the promise is kept: GREEN (COMPLETE), at iteration 2," in project.as_agent("ralph", "status").stdout
 
 
 def test_words_older_than_the_file_are_neither_a_promise_nor_an_error(project):

@@ -479,7 +479,7 @@ def test_gemini_shows_the_announcement(gemini):
     gemini.tailhook("loop", "start", "Make the tests pass.")
     with gemini.model(DONE) as model:
         done = gemini.run(model)
-    assert "tailhook: ended: COMPLETE" in done.stderr
+    assert "tailhook: the loop ended: COMPLETE" in done.stderr
 
 
 def test_what_was_decided_is_said_once_a_session(host):

@@ -149,10 +149,8 @@ def test_an_end_that_counts_ends_the_loop_and_a_doubt_is_for_the_person():
     verdict, _ = stop(CHECKED, ("", " (its checks are unknown: it is not there)"))
     assert (verdict.outcome, verdict.ended) == ("allow", True)
     assert verdict.change["reason"] == "COMPLETE"
-    assert verdict.why == "ended: COMPLETE (its checks are unknown: it is not there)"
-    assert verdict.change["doubt"] == "its checks are unknown: it is not there"
-    certain, _ = stop(CHECKED)
-    assert "doubt" not in certain.change
+    assert verdict.why == "the loop ended: COMPLETE (its checks are unknown: it is not there)"
+    assert verdict.change["why"] == "COMPLETE (its checks are unknown: it is not there)"
 
 
 def test_at_the_limit_a_refused_end_is_an_end_by_the_limit():
@@ -215,7 +213,7 @@ def test_a_promise_of_another_tools_loop_and_one_at_the_limit_end_it(more):
 def test_a_kept_promise_with_a_doubt_has_the_reason_complete():
     verdict = promise(("", " (its checks are unknown: it is not there)"))
     assert verdict.why.endswith("it is not there)")
-    assert (verdict.end, verdict.doubt) == ("COMPLETE", "its checks are unknown: it is not there")
+    assert verdict.end == "COMPLETE"
 
 
 # ---- the fields ----------------------------------------------------------------

@@ -271,7 +271,7 @@ def test_an_absent_count_aborts(missing):
     assert decide(looping(top), Facts(), NOW).change["reason"] == "CORRUPTED"
 
 
-@pytest.mark.parametrize("stack", [[1], ["frame"], [None], "stack", 5, {"a": 1}])
+@pytest.mark.parametrize("stack", [[1], ["frame"], [None], [1, 2], "stack", 5, {"a": 1}, {"a": 1, "b": 2}])
 def test_a_stack_without_a_frame_on_top_aborts(stack):
     assert decide(looping(stack=stack), Facts(session_id="s"), NOW).change["reason"] == "CORRUPTED"
 

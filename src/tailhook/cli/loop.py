@@ -341,8 +341,11 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         "age": age,
         "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
     }
-    why = "" if verdict.why in (NO_LOOP, idle.ABORTED) else f" Last state: {verdict.why}."
-    lines = [f"No loop is running in this project.{why}"]
+    lines = ["No loop is running in this project."]
+    if verdict.ended:
+        lines.append(plain(f"The last one ends at the next stop: {verdict.why.removeprefix(idle.LOOP_ENDED)}."))
+    elif verdict.why not in (NO_LOOP, idle.ABORTED):
+        lines[0] += plain(f" Last state: {verdict.why}.")
     is_live = loop is not None and is_loop_live(loop, now)
     if not is_live and (found := find_last_end(read_last_end)):
         lines.append(format_end(*found))

@@ -1,11 +1,12 @@
 """The end of a project's last loop: in its store, or in the private state folder if its file is gone."""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import parse_json, reverse_lines
+from tailhook._core import parse_json, reverse_lines, unix_time
 from tailhook.cli.loop_folders import loop_folders
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import project_folders
@@ -20,8 +21,9 @@ from tailhook.stores.jwz import MAX_LINE_BYTES, MESSAGES_FILE, parse_jwz_record
 from tailhook.stores.loop import JwzLoop
 
 MAX_SEARCHED_BYTES = 16 << 20  # searched from a store's end for the last frame of a loop
-# The meanings of the reasons that no agent gives. The others are the agent's signals.
+# The meanings of reasons, for an end without words of its own.
 END_WORDS = {
+    **dict.fromkeys(("COMPLETE", "STUCK", "NO_MORE_ISSUES", "MAX_ISSUES"), "the agent reported it"),
     "USER_CANCELLED": "it was cancelled",
     "REPLACED": "another loop replaced it",
     "MAX_ITERATIONS": "its limit was reached",
@@ -58,15 +60,32 @@ def format_end(folder: str, ended: Mapping[str, object]) -> str:
 
     folder: the loop's. It is named if this folder's hook does not look there.
     """
-    reason = str(ended.get("reason") or "for an unknown reason")
-    doubt = f" ({ended['doubt']})" if ended.get("doubt") else ""
-    parts = [f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else f"{reason}{doubt}"]
+    parts = [describe_reason(str(ended.get("reason") or ""), ended.get("why"))]
+    shown = {**ended, "at": format_end_time(ended.get("at"))}
     for key, words in (("iteration", "at iteration"), ("at", "at"), ("session_id", "session")):
-        if ended.get(key) is not None:
-            parts.append(f"{words} {ended[key]}")
+        if shown.get(key) is not None:
+            parts.append(f"{words} {shown[key]}")
     if folder not in project_folders({}):
         parts.append(f"in {folder}")
     return plain(f"The last one ended: {', '.join(parts)}.")
+
+
+def describe_reason(reason: str, why: object) -> str:
+    """Return why a loop ended, for a person.
+
+    reason: the saved one, "" if it is unknown.
+    why: the words that the person read at the end; any other value if there are none.
+    """
+    if isinstance(why, str) and why:
+        words, _, more = why.partition(reason) if reason and why.startswith(reason) else (why, "", "")
+        return f"{words} ({reason or 'unknown'})" if words else f"the agent reported {reason}{more}"
+    return f"{END_WORDS[reason]} ({reason})" if reason in END_WORDS else reason or "for an unknown reason"
+
+
+def format_end_time(stamp: object) -> object:
+    """Return a time of ISO 8601 as local time with the zone's name, and any other value as it is."""
+    seconds = unix_time(stamp) if isinstance(stamp, str) else None
+    return stamp if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(seconds))
 
 
 def read_last_end(folder: str) -> dict[str, Any] | None:
@@ -101,12 +120,13 @@ def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:
     if not isinstance(loop, JwzLoop) or not isinstance(state, dict) or state.get("event") not in ("DONE", "ABORT"):
         return None
     top = idle.top_frame(last_frames(f"{loop.path}/{MESSAGES_FILE}", state.get("run_id")))
+    why = {"why": state["why"]} if state.get("why") else {}
     return {
         "reason": state.get("reason"),
         "iteration": top.get("iter"),
         "at": state.get("updated_at"),
-        "session_id": top.get("session_id"),
-        **({"doubt": state["doubt"]} if state.get("doubt") else {}),
+        "session_id": known_session(state.get("session_id")) or top.get("session_id"),
+        **why,
     }
 
 

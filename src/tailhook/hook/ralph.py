@@ -31,7 +31,7 @@ def ask(event: "HookEvent") -> "Verdict[ralph.Values] | None":
     is_own = bool(loop.state and loop.state.get("began"))
 
     def save_and_log(verdict: "Verdict[ralph.Values]") -> None:
-        save(loop, verdict, event.now)
+        save(loop, verdict, event.now, event.session_id)
         log(event, loop, verdict)  # under the lock: `tailhook ralph cancel` names the log if there is one
 
     verdict = decide_and_save(loop, lambda: None if loop.gone else decide_ralph(event, loop, began), save_and_log)
@@ -55,16 +55,18 @@ def log(event: "HookEvent", loop: "RalphFile", verdict: "Verdict[ralph.Values]")
     loop.log("\t".join((iso_time(event.now), plain(event.session_id[:40]), verdict.outcome, plain(verdict.why))))
 
 
-def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float) -> None:
+def save(loop: "RalphFile", verdict: "Verdict[ralph.Values]", now: float, session_id: str) -> None:
     """Rewrite the state file, or remove it and save how the loop ended. Raises OSError.
 
     If the file cannot be removed, make the verdict a failure.
+
+    session_id: of the stop; "" if the payload has none.
     """
     if verdict.change:
         loop.write(verdict.change)
         return
     try:
-        loop.keep_end(verdict.end, now, verdict.doubt)
+        loop.keep_end(verdict.end, now, session_id, verdict.why.removeprefix(ralph.RALPH_ENDED))
         loop.remove()
         verdict.warning = f"tailhook: {loop.path}: {verdict.why}. The state file is removed."
     except OSError as error:

@@ -29,11 +29,10 @@ class Verdict(Generic[ChangeT]):
     warning: a line for stderr, "" for none.
     ended: whether a loop ended here.
     end: the reason of the end, if it is to be saved beside the state; otherwise "".
-    doubt: of the end, to save with its reason, "" for none.
     message: words for the person, also if no loop ended, "" for none.
     """
 
-    __slots__ = ("change", "doubt", "end", "ended", "message", "outcome", "reason", "warning", "why")
+    __slots__ = ("change", "end", "ended", "message", "outcome", "reason", "warning", "why")
 
     def __init__(
         self,
@@ -51,7 +50,7 @@ class Verdict(Generic[ChangeT]):
         self.reason = reason
         self.warning = warning
         self.ended = ended
-        self.end = self.doubt = ""
+        self.end = ""
         self.message = message
 
 

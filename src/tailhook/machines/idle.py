@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ABORTED = "aborted before"  # why a stop is allowed if the last loop was aborted
 PAUSED = "the loop is paused until `tailhook loop resume`"  # why a stop of a paused loop is allowed
+LOOP_ENDED = "the loop ended: "  # begins why a stop is allowed that ends a loop
 STALE_AFTER_S = 7200  # seconds without an update before a loop counts as abandoned
 WAITING_STALE_AFTER_S = 86400  # the same of a loop that waits: its work in the background may take so long
 DEFAULT_MAX = {"loop": 10, "issue": 10, "grind": 100}
@@ -89,7 +90,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
     if not isinstance(state, dict):
         return Verdict(
             "allow",
-            "corrupted: the state is not an object",
+            f"{LOOP_ENDED}its state is broken: it is not an object",
             ended_state({"schema": 1}, "ABORT", now, "CORRUPTED"),
             warning="Warning: Loop state is corrupted (not an object), allowing exit",
             ended=True,
@@ -110,48 +111,41 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         return Verdict("allow", PAUSED)
     claimed = claim(state, top, facts.session_id)
     if (age := age_of(state, now)) is None or age > patience(top, stale_after):
-        warning = f"Loop state is stale ({'unknown' if age is None else int(age)} seconds old), allowing exit"
-        return Verdict(
-            "allow",
-            "stale",
-            ended_state(claimed, "DONE", now, "STALENESS"),
-            warning=f"Warning: {warning}",
-            ended=True,
-        )
+        said = "unknown" if age is None else int(age)
+        warning = f"Warning: Loop state is stale ({said} seconds old), allowing exit"
+        rested = "the time of its last change is unknown" if age is None else f"nothing changed it for {said} seconds"
+        return end_stack(claimed, "DONE", "STALENESS", rested, now, warning)
     count, limit = whole_number(top.get("iter")), whole_number(top.get("max"))
     if count is None or limit is None:
         wrong = "iter" if count is None else "max"
-        return Verdict(
-            "allow",
-            f"corrupted: {wrong} is not a whole number",
-            ended_state(claimed, "ABORT", now, "CORRUPTED"),
-            warning=f"Warning: Loop state is corrupted ({wrong} is not a whole number), allowing exit",
-            ended=True,
-        )
+        warning = f"Warning: Loop state is corrupted ({wrong} is not a whole number), allowing exit"
+        broken = f"its state is broken: {wrong} is not a whole number"
+        return end_stack(claimed, "ABORT", "CORRUPTED", broken, now, warning)
     if facts.paused:
         return Verdict("allow", "paused: a background task is running", claimed if claimed is not state else None)
     own = facts.own(top) if top.get("began") else None
     if word := completion(top, facts):
         doubt = own.judge_end(word, "signal") if own else ""
         if doubt is not None:
-            return end_frame(claimed, word, f"{word}{doubt}", now, doubt)
+            return end_frame(claimed, word, f"{word}{doubt}", now)
     if own:
         reason, why = own.find_end(count >= limit)
         if reason:
             return end_frame(claimed, reason, why, now)
     if count >= limit:
-        return Verdict(
-            "allow", f"limit of {limit} reached", ended_state(claimed, "DONE", now, "MAX_ITERATIONS"), ended=True
-        )
+        why = f"iteration {count} of {limit} was its last one"
+        if own and own.refusal:
+            why = f"{why}, and the agent's signal did not count: its checks have not succeeded"
+        return end_stack(claimed, "DONE", "MAX_ITERATIONS", why, now)
     if own and own.waits and own.work:
         return own.work.wait(claimed if claimed is not state else None)
     return iterate(claimed, count + 1, limit, facts, now, own)
 
 
-def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float, doubt: str = "") -> "Verdict[dict[str, Any]]":
+def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Verdict[dict[str, Any]]":
     """Return the verdict that ends the top frame.
 
-    reason: to save.  why: for the person.  doubt: of the end, in brackets; it is saved with the last frame's.
+    reason: to save.  why: for the person.
     """
     if len(state["stack"]) > 1:
         outer = {**state, "event": "STATE", "stack": outer_frames(state), "updated_at": spell_time(now)}
@@ -159,10 +153,23 @@ def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float, doubt:
 
         words = waiting(top_frame(outer["stack"]))
         return Verdict("allow", f"inner loop ended: {why}. {words}", outer, ended=True)
-    ended = ended_state(state, "DONE", now, reason)
-    if doubt:
-        ended["doubt"] = doubt[2:-1]  # without its brackets
-    return Verdict("allow", f"ended: {why}", ended, ended=True)
+    return end_stack(state, "DONE", reason, why, now)
+
+
+def end_stack(
+    state: "dict[str, Any]", event: str, reason: str, why: str, now: float, warning: str = ""
+) -> "Verdict[dict[str, Any]]":
+    """Return the verdict that ends all frames.
+
+    reason: to save.  why: for the person.
+    """
+    frames = state["stack"]
+    if isinstance(frames, list) and len(frames) > 1:
+        from tailhook.machines.idle_words import around
+
+        why = f"{why}. {around([top_frame([frame]) for frame in frames[:-1]])}"
+    saved = ended_state(state, event, now, reason, why)
+    return Verdict("allow", f"{LOOP_ENDED}{why}", saved, warning=warning, ended=True)
 
 
 def iterate(
@@ -205,11 +212,19 @@ def outer_frames(state: "dict[str, Any]") -> "list[Any]":
     return [*frames, top]
 
 
-def ended_state(state: "dict[str, Any]", event: str, now: float, reason: str | None = None) -> "dict[str, Any]":
-    """Return the state after its last frame is gone; every other top-level field stays."""
+def ended_state(
+    state: "dict[str, Any]", event: str, now: float, reason: str | None = None, why: str = ""
+) -> "dict[str, Any]":
+    """Return the state after its last frame is gone; every other top-level field stays.
+
+    why: for the person. It is saved, with the session, if tailhook began the loop.
+    """
     ended = {**state, "event": event, "stack": [], "updated_at": spell_time(now)}
     if reason is not None:
         ended["reason"] = reason
+        top = top_frame(state.get("stack"))
+        if top.get("began"):
+            ended.update(session_id=top.get("session_id"), why=why)
     return ended
 
 

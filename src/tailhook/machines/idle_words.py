@@ -9,12 +9,13 @@ from tailhook.machines.own_loops import describe_terms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from tailhook.machines.idle import Facts
 
 MAX_MODE_CHARS = 40
+MAX_NAMED_LOOPS = 5
 MAX_BRIEFING_CHARS = 9350  # the goal is cut to fit; hosts show only a preview of texts over 10,000
 
 
@@ -73,12 +74,27 @@ def waiting(top: "dict[str, Any]") -> str:
 
     top: the frame of the outer loop.
     """
-    subject = name_in(top, "issue_id") or name_in(top, "filter")
-    which = f"mode {mode_of(top)}{f', {subject}' if subject else ''}"
-    counts = whole_number(top.get("iter")), whole_number(top.get("max"))
-    where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
+    which, where = describe_frame(top)
     advice = "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
     return f"The outer loop ({which}) waits at {where}: {advice}"
+
+
+def around(frames: "Sequence[dict[str, Any]]") -> str:
+    """Return the words for the person about the loops that ended with an inner one, the inner ones first.
+
+    frames: the outer frames, the outermost first. Only the last MAX_NAMED_LOOPS are named.
+    """
+    named = [", at ".join(describe_frame(frame)) for frame in reversed(frames[-MAX_NAMED_LOOPS:])]
+    loops = "The loop" if len(frames) == 1 else f"The {len(frames)} loops"
+    return f"{loops} around it ended, too: {'; '.join(named)}"
+
+
+def describe_frame(top: "dict[str, Any]") -> tuple[str, str]:
+    """Return the mode and the subject of a frame, and its iteration, for the person."""
+    subject = name_in(top, "issue_id") or name_in(top, "filter")
+    counts = whole_number(top.get("iter")), whole_number(top.get("max"))
+    where = "an unknown iteration" if None in counts else f"iteration {counts[0]} of {counts[1]}"
+    return f"mode {mode_of(top)}{f', {subject}' if subject else ''}", where
 
 
 def mode_of(top: "dict[str, Any]") -> str:

@@ -23,6 +23,7 @@ TAGS = ("<promise>", "</promise>")  # the compiled core finds them outside code 
 COUNTS = ("iteration", "max_iterations")
 OTHER_ENDS = ("tokens", "minutes", "stuck_after")  # keys of a loop that tailhook began
 INACTIVE = "not active"  # why a stop of a paused loop is allowed
+RALPH_ENDED = "the ralph loop ended: "  # begins the reason of a verdict that ends a loop
 COMPLETE = "COMPLETE"  # the saved reason of a kept promise
 MAX_RALPH_COUNT = 10**64  # only tailhook reads this file, so counts may exceed 2**53
 MAX_REPEATED_CHARS = 8000  # characters of the prompt beside the promise; hosts cut texts at 10,000
@@ -94,7 +95,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
     if promise and promise in map(normalize_space, facts.promises(own_line)):
         doubt = own.judge_end(COMPLETE, "promise") if own else ""
         if doubt is not None:
-            return ended(f"the promise is kept: {clip_field(promise)}{doubt}", COMPLETE, doubt)
+            return ended(f"the promise is kept: {clip_field(promise)}{doubt}", COMPLETE)
     if not prompt:
         return ended("the prompt is empty")
     if own:
@@ -128,13 +129,13 @@ def beginning_of(state: "Mapping[str, str | None] | None", prompt: str) -> objec
     return state and (state.get("began"), state.get("started_at")), prompt
 
 
-def ended(why: str, reason: str = "CORRUPTED", doubt: str = "") -> "Verdict[Values]":
+def ended(why: str, reason: str = "CORRUPTED") -> "Verdict[Values]":
     """Return the verdict that ends a loop: its file is removed, and the person is notified.
 
-    reason: to save.  doubt: of the end, in brackets, to save too.
+    reason: to save.
     """
-    verdict: Verdict[Values] = Verdict("allow", f"the ralph loop ended: {why}", {}, ended=True)
-    verdict.end, verdict.doubt = reason, doubt[2:-1]
+    verdict: Verdict[Values] = Verdict("allow", f"{RALPH_ENDED}{why}", {}, ended=True)
+    verdict.end = reason
     return verdict
 
 

@@ -61,7 +61,8 @@ def judge_stillness(
     new = f"{turn.place()} {said} {stops} {saved_call} {calls}"
     if stops >= stuck_after:
         shown = quote_beginning(words.decode("utf-8", "replace"))
-        return new, f"{stops} stops in a row without a tool, with the words {shown}"
+        times = "a stop" if stops == 1 else f"{stops} stops in a row"
+        return new, f"{times} without a tool, with the words {shown}"
     if call and calls >= CALLS_A_STOP * stuck_after:
         name, given, error = clip_field(call[0], MAX_QUOTED_CHARS), quote_beginning(call[1]), quote_beginning(call[2])
         return new, f"{calls} calls of {name} with the same input {given} and the same error {error}"

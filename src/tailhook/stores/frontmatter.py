@@ -169,16 +169,17 @@ class FrontMatterFile:
         """Remove the file. A missing one is fine. Only under the lock. Raises OSError."""
         remove_file(self.name, self.folder)
 
-    def keep_end(self, reason: str, now: float, doubt: str = "") -> None:
+    def keep_end(self, reason: str, now: float, session_id: str = "", why: str = "") -> None:
         """Save the loop's end in the private state folder, before its file is removed. A failure changes nothing.
 
-        doubt: why its reason may be wrong, "" for none.
+        session_id: of the stop that ends the loop; "" for the saved one.
+        why: for the person.
         """
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
-        end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session}
-        if doubt:
-            end["doubt"] = doubt
+        end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session_id or session}
+        if why:
+            end["why"] = why
         try:
             replace_file(private_file(self.folder, self.name, END), write_json(end) + b"\n")
         except OSError:
