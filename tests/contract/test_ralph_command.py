@@ -183,16 +183,34 @@ def test_status_of_bytes_that_are_not_utf_8_is_valid_json(project, ralph, path):
 
 def test_cancel_prints_at_which_iteration_and_removes_the_file(project, ralph, path):
     project.ralph(iteration=7)
-    assert ralph("cancel").stdout == "The ralph loop was cancelled at iteration 7 of 10.\nGoal: Make the tests pass.\n"
+    stays = f"What it has saved stays: {path.parent}, an empty folder\n"
+    what = "The ralph loop was cancelled at iteration 7 of 10.\nGoal: Make the tests pass.\n"
+    assert ralph("cancel").stdout == f"{what}{stays}"
     assert not path.exists()
     done = ralph("cancel")
     assert (done.returncode, done.stderr) == (1, "tailhook: no ralph loop is running in this project\n")
 
 
+@pytest.mark.parametrize("kept", [None, "settings.json"])
+def test_cancel_names_the_folder_that_stays_without_a_file(ralph, path, kept):
+    path.parent.mkdir(exist_ok=True)
+    if kept:
+        (path.parent / kept).write_text("{}")
+    assert ralph("start", "Go.").returncode == 0
+    assert (f"stays: {path.parent}, an empty folder\n" in ralph("cancel").stdout) == (kept is None)
+    assert "USER_CANCELLED" in ralph("status").stdout
+
+
+def test_a_start_that_fails_leaves_no_folder(project, ralph, path):
+    (project.home / ".local").write_text("not a folder")
+    assert ralph("start", "Go.").returncode == 1
+    assert not path.parent.exists()
+
+
 def test_cancel_removes_a_broken_file_too(project, ralph, path):
     project.ralph()
     path.write_text("garbage")
-    assert ralph("cancel").stdout == "The ralph loop was cancelled at an unknown iteration.\n"
+    assert ralph("cancel").stdout.startswith("The ralph loop was cancelled at an unknown iteration.\n")
     assert not path.exists()
 
 

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from tailhook._core import iso_time
@@ -123,6 +124,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     found = find_replaced_ralph()
     root = found.path.rpartition("/.claude/")[0] if found else project_root({})
     exclude_from_git(root)
+    is_new = not Path(f"{root}/.claude").exists()
     Path(f"{root}/.claude").mkdir(exist_ok=True)
     folder = open_folder(root, ".claude")
     try:
@@ -132,6 +134,9 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             loop = store.RalphFile(root)  # a stop may end it as soon as the lock is free
     finally:
         os.close(folder)
+        if is_new:
+            with suppress(OSError):  # it is not empty, as the loop has started
+                Path(f"{root}/.claude").rmdir()
     facts = {"path": loop.path, "state": loop.state, "prompt": loop.prompt}
     lines = [
         *replaced,
@@ -346,8 +351,9 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
     }
     place = f"{iteration_of_ralph(state)}.{name_elsewhere(loop.path)}"
     lines = describe_ended("ralph loop", "cancelled", owner, place, loop.prompt)
-    log = Path(loop.path).with_name(store.LOG)
-    print_cancelled(arguments, facts, lines, str(log) if log.exists() else "")
+    log, folder = Path(loop.path).with_name(store.LOG), Path(loop.path).parent
+    rest = str(log) if log.exists() else "" if any(folder.iterdir()) else f"{folder}, an empty folder"
+    print_cancelled(arguments, facts, lines, rest)
 
 
 def owner_of_ralph(loop: store.RalphFile) -> str:
