@@ -242,6 +242,15 @@ def test_the_limit_of_qwen_is_a_variable_in_its_settings(project):
     assert not path.exists()
 
 
+def test_a_hooks_file_of_droid_that_hides_the_settings_is_reported(project):
+    install(project, "droid", "--cold")
+    write(project.home / ".factory/hooks.json", "{}")
+    (finding,), _ = findings(project, "settings")
+    assert "hooks.json exists, so Factory Droid runs no hook of" in finding["what"]
+    assert "tailhook install --host droid --print" in finding["advice"]
+    assert install(project, "droid", "--cold").returncode == 1
+
+
 def test_codex_asks_for_trust(project):
     assert "only after you trust it" in install(project, "codex").stdout
 

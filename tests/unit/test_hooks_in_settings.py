@@ -233,4 +233,4 @@ def test_the_description_of_every_host_can_be_read():
     for file in hooks_files():
         assert set(file.paths) <= set(SCOPES)
         assert file.stop_event in file.events
-        assert file.can_set_cap is (file.name in ("claude-code", "cursor"))
+        assert file.can_set_cap is (file.name in ("claude-code", "cursor", "qwen"))

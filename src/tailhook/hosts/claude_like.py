@@ -190,7 +190,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 },
                 "hook_members": {"timeout": 10},  # seconds
                 "project_variables": ("FACTORY_PROJECT_DIR",),
-                "note": "Droid ignores the hooks in this file if there is a hooks.json beside it.",
+                "hiding_file": "hooks.json",
                 "payload": PAYLOAD,
             },
         },

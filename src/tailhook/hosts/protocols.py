@@ -43,6 +43,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     feature_names: Sequence[str]
     managed_only: str
     trust_option: str
+    hiding_file: str
     managed_folders: Mapping[str, str]
     managed_switches: Mapping[str, Sequence[str]]
     setting_types: Mapping[str, str]

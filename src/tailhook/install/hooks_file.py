@@ -50,6 +50,7 @@ class HooksFile(NamedTuple):
     managed_only: the setting in `toml_requirements` that leaves only an administrator's hooks on, "" if there is none.
     trust_option: the host's flag to run untrusted hooks; "" if hooks need no trust. The trusted ones are in the
         table "hooks.state" of `toml_file`.
+    hiding_file: the name of a file beside this one; if it exists, the host ignores the hooks here. "" if there is none.
     managed_folders: the folders of an administrator's settings, by `sys.platform`; {} if the host has none.
     managed_switches: the settings of an administrator that keep hooks from running. The value of each: the kinds of
         places with hooks that still run ("managed", "plugin").
@@ -98,6 +99,7 @@ class HooksFile(NamedTuple):
     feature_names: Sequence[str] = ()
     managed_only: str = ""
     trust_option: str = ""
+    hiding_file: str = ""
     managed_folders: Mapping[str, str] = {}
     managed_switches: Mapping[str, Sequence[str]] = {}
     setting_types: Mapping[str, str] = {}

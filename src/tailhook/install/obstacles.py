@@ -52,6 +52,7 @@ def find_obstacles(file: HooksFile, found: Sequence[Found], installed: Sequence[
     installed: the places in them that run tailhook.
     """
     yield from find_faulty_files(found)
+    yield from find_hiding_files(found)
     yield from find_off_switches(found)
     yield from find_managed_switches(found)
     yield from find_toml_switches(file)
@@ -71,6 +72,16 @@ def find_faulty_files(found: Sequence[Found]) -> Iterator[Obstacle]:
             else:
                 what += f" does not run that hook{there.file.older_versions}"
                 yield Obstacle(there.path, what, CORRECT, fault.path[: 5 if len(fault.path) > 4 else 3], (), "settings")
+
+
+def find_hiding_files(found: Sequence[Found]) -> Iterator[Obstacle]:
+    """Yield an obstacle for each file whose hooks the host ignores because of another file beside it."""
+    for there in found:
+        path = os.path.join(os.path.dirname(there.path), there.file.hiding_file)  # noqa: PTH118, PTH120 - texts, as paths are here
+        if there.file.hiding_file and os.path.lexists(path):
+            what = f"{path} exists, so {there.file.host.TITLE} runs no hook of {there.path}"
+            advice = f"Copy the entries into it that this command prints:  {there.file.install_command} --print"
+            yield Obstacle(there.path, what, advice, (), (), "settings")
 
 
 def find_off_switches(found: Sequence[Found]) -> Iterator[Obstacle]:
