@@ -6,7 +6,7 @@ import time
 from functools import partial
 
 import pytest
-from support.host import frame
+from support.host import frame, tailhook
 from support.oracles import jwz
 
 FALLBACK = "---\nactive: true\niteration: 3\nmax_iterations: 10\n---\n\nThe prompt.\n"
@@ -130,3 +130,46 @@ def test_another_programs_values_stay_as_they_are(project):
     loop("resume")
     after = jwz.newest(project.folder)
     assert {**after, "updated_at": None} == {**before, "updated_at": None}
+
+
+# ---- what a person reads -------------------------------------------------------
+
+GROUPS = pytest.mark.parametrize("group", ["loop", "ralph"])
+
+
+@GROUPS
+def test_pause_and_resume_name_the_loop_and_what_happens_next(project, group):
+    run = partial(project.as_agent, group)
+    limit = "--max" if group == "loop" else "--max-iterations"
+    name = "loop" if group == "loop" else "ralph loop"
+    assert run("start", limit, "9", "Make it green.", session="mine").returncode == 0
+    about = "at iteration 1 of 9.\nGoal: Make it green.\n"
+    resume = f"To continue it:  tailhook {group} resume\n"
+    prompt = "It continues at the agent's next stop. If the agent has stopped already, send it a prompt.\n"
+    for session in (None, "mine"):
+        assert run("pause", session=session).stdout == f"The {name} of session mine was paused {about}{resume}"
+        assert run("resume", session=session).stdout == f"The {name} of session mine was resumed {about}{prompt}"
+
+
+@GROUPS
+def test_resume_in_another_session_does_not_promise_that_the_loop_continues_there(project, group):
+    run = partial(project.as_agent, group)
+    assert run("start", "Go.", session="mine").returncode == 0
+    assert run("pause", session="mine").returncode == 0
+    resumed = run("resume", session="other").stdout
+    assert resumed.endswith(f"\nTo continue it in this session, as after /clear:  tailhook {group} adopt\n")
+    assert "next stop" not in resumed
+    project.argv = [*project.argv[:-1], "ralph" if group == "ralph" else "idle"]
+    assert project.stop("Hm.", session_id="other").allowed
+    assert run("adopt", session="other").returncode == 0
+    assert not project.stop("Hm.", session_id="other").allowed
+
+
+@GROUPS
+def test_a_folder_elsewhere_is_named_before_the_command_on_its_own_line(project, group):
+    below = project.folder / "below"
+    (below / ".git").mkdir(parents=True)
+    assert project.as_agent(group, "start", "Go.").returncode == 0
+    paused = tailhook(group, "pause", env=project.env, cwd=below).stdout.splitlines()
+    assert paused[0].endswith(f" It is in {project.folder}.")
+    assert paused[-1] == f"To continue it:  tailhook {group} resume"

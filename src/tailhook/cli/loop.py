@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from tailhook._core import fingerprint, iso_time
 from tailhook.cli.checks import add_checks, check_fields
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
-from tailhook.cli.loop_files import advise, changing, judge_next_stop, known_goal, naming_files
+from tailhook.cli.loop_files import advise, changing, judge_next_stop, known_goal, known_prompt, naming_files
 from tailhook.cli.loop_folders import (
     find_changeable,
     find_first_live,
@@ -36,9 +37,10 @@ from tailhook.cli.session import (
     add_prompt,
     add_stuck_after,
     advise_about_theirs,
+    advise_resumed,
     budget_facts,
     budgets_of,
-    describe_ended,
+    describe_changed,
     describe_owner,
     describe_standing,
     format_next_stop,
@@ -149,11 +151,11 @@ def start_loop(arguments: argparse.Namespace) -> None:
             loop.save(state, now)
         else:
             if file:
-                goal_before = file.goal
+                goal_before = known_goal(file)
                 with suppress(NoLoopError):  # it has ended meanwhile
                     replaced += describe_stack("replaced", end(file, "REPLACED", now), goal_before, file.path)
             if before:
-                replaced += describe_stack("replaced", before, loop.goal, loop.path)
+                replaced += describe_stack("replaced", before, known_goal(loop), loop.path)
                 loop.save(idle.ended_state(before, "ABORT", now, "REPLACED"), now)
             run_id = f"loop-{int(now)}-{os.getpid()}"
             state = {"schema": 1, "event": "STATE", "run_id": run_id, "updated_at": iso_time(now), "stack": [frame]}
@@ -221,7 +223,7 @@ def describe_live(loop: JwzLoop | FileLoop, state: dict[str, Any], advice: str) 
     advice: what to do if it is not another session's.
     """
     top, owner = idle.top_frame(state["stack"]), owner_of_state(state)
-    stands = describe_standing("loop", owner, idle.is_loop_paused(top), iteration_of(top), loop.goal)
+    stands = describe_standing("loop", owner, idle.is_loop_paused(top), iteration_of(top), known_goal(loop))
     if is_of_another_session(owner):
         advice = advise_about_theirs("loop")
     return f"{plain(loop.path)}: {stands}. {advice}"
@@ -237,10 +239,11 @@ def describe_stack(how: str, state: dict[str, Any], goal: str, path: str) -> lis
     """
     owner = owner_of_state(state)
     *outer, top = state["stack"]
-    lines = describe_ended("loop", how, owner, f"{iteration_of(top)}.{name_elsewhere(path)}", goal)
+    lines = describe_changed("loop", how, owner, f"{iteration_of(top)}.{name_elsewhere(path)}", goal)
     for frame in map(idle.top_frame, ([frame] for frame in reversed(outer))):
         place = f"{iteration_of(frame)}, with the loop inside it."
-        lines += describe_ended("outer loop", how, owner, place, loops.read_prompt(frame.get("prompt_file")))
+        prompt = known_prompt(partial(loops.read_prompt, frame.get("prompt_file")))
+        lines += describe_changed("outer loop", how, owner, place, prompt)
     return lines
 
 
@@ -404,9 +407,10 @@ def command_facts(state: object, goal: Callable[[], str] = str) -> idle.Facts:
 def pause_loop(arguments: argparse.Namespace) -> None:
     """Keep the loop as it is, and let the agent stop."""
     now = time.time()
-    loop = change_top(now, lambda top: top if idle.is_loop_paused(top) else {**top, "paused": iso_time(now)})
-    resume = "To continue it:  tailhook loop resume"
-    print_facts(arguments, {"path": loop.path}, f"The loop is paused. {resume}{name_elsewhere(loop.path)}")
+    path, _, lines = change_top(
+        "paused", now, lambda top: top if idle.is_loop_paused(top) else {**top, "paused": iso_time(now)}
+    )
+    print_facts(arguments, {"path": path}, *lines, "To continue it:  tailhook loop resume")
 
 
 def resume_loop(arguments: argparse.Namespace) -> None:
@@ -417,20 +421,24 @@ def resume_loop(arguments: argparse.Namespace) -> None:
             raise CommandError("the loop of this project is not paused")
         return {key: value for key, value in top.items() if key != "paused"}
 
-    loop = change_top(time.time(), resumed)
-    line = f"The loop continues when the agent stops.{name_elsewhere(loop.path)}"
-    print_facts(arguments, {"path": loop.path}, line)
+    path, owner, lines = change_top("resumed", time.time(), resumed)
+    print_facts(arguments, {"path": path}, *lines, advise_resumed(owner, "loop"))
 
 
-def change_top(now: float, change: Callable[[dict[str, Any]], dict[str, Any]]) -> JwzLoop | FileLoop:
-    """Change the innermost frame of the live loop, and return the loop.  change: returns the new frame."""
+def change_top(how: str, now: float, change: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[str, str, list[str]]:
+    """Change the innermost frame of the live loop. Return the loop's path, its owner, and lines about it.
+
+    how: what happens to it, for a person.
+    change: returns the new frame.
+    """
     loop = find_live_loop(now)
     with changing(loop):
-        state = live(loop, now)
+        state, goal = live(loop, now), known_goal(loop)
         top = change(state["stack"][-1])
         if top is not state["stack"][-1]:
             loop.save({**state, "stack": [*state["stack"][:-1], top], "updated_at": iso_time(now)}, now)
-    return loop
+    owner, place = owner_of_state(state), f"{iteration_of(top)}.{name_elsewhere(loop.path)}"
+    return loop.path, owner, describe_changed("loop", how, owner, place, goal)
 
 
 def adopt_loop(arguments: argparse.Namespace) -> None:

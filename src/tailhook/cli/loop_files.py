@@ -109,7 +109,12 @@ def advise(run: Run, ways_out: str = "") -> Run:
 
 def known_goal(loop: JwzLoop | FileLoop) -> str:
     """Return the prompt of a loop's top frame; "" if it is unknown, or cannot be read."""
+    return known_prompt(lambda: loop.goal)
+
+
+def known_prompt(read: Callable[[], str]) -> str:
+    """Return the prompt that `read` returns; "" if it cannot be read."""
     try:
-        return loop.goal
+        return read()
     except OSError:
         return ""

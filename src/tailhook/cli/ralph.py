@@ -21,9 +21,10 @@ from tailhook.cli.session import (
     add_prompt,
     add_stuck_after,
     advise_about_theirs,
+    advise_resumed,
     budget_facts,
     budgets_of,
-    describe_ended,
+    describe_changed,
     describe_owner,
     describe_standing,
     in_session_project,
@@ -199,8 +200,7 @@ def judge_live(force: bool) -> list[str]:
         return []
     count, owner = iteration_of_ralph(state), owner_of_ralph(loop)
     if force:
-        place = f"{count}.{name_elsewhere(loop.path)}"
-        return describe_ended("ralph loop", "replaced", owner, place, loop.prompt)
+        return describe_ralph_change(loop, "replaced")
     what = describe_standing("ralph loop", owner, ralph_briefing.is_ralph_paused(state), count, loop.prompt)
     advice = "End it with `tailhook ralph cancel`, or use --force."
     if is_of_another_session(owner):
@@ -301,8 +301,8 @@ def pause_ralph(arguments: argparse.Namespace) -> None:
             loop.write({"active": "false"})
         elif not ralph_briefing.is_ralph_paused(loop.state):
             raise CommandError(NO_RALPH)
-    resume = "To continue it:  tailhook ralph resume"
-    print_facts(arguments, {"path": loop.path}, f"The ralph loop is paused. {resume}{name_elsewhere(loop.path)}")
+    lines = describe_ralph_change(loop, "paused")
+    print_facts(arguments, {"path": loop.path}, *lines, "To continue it:  tailhook ralph resume")
 
 
 def resume_ralph(arguments: argparse.Namespace) -> None:
@@ -314,8 +314,14 @@ def resume_ralph(arguments: argparse.Namespace) -> None:
         if not ralph_briefing.is_ralph_paused(loop.state):
             raise CommandError("the ralph loop of this project is not paused")
         loop.write({"active": "true"})
-    line = f"The ralph loop continues when the agent stops.{name_elsewhere(loop.path)}"
-    print_facts(arguments, {"path": loop.path}, line)
+    lines = describe_ralph_change(loop, "resumed")
+    print_facts(arguments, {"path": loop.path}, *lines, advise_resumed(owner_of_ralph(loop), "ralph"))
+
+
+def describe_ralph_change(loop: store.RalphFile, how: str) -> list[str]:
+    """Return lines about a loop that a command changes or ends.  how: as for `describe_changed`."""
+    place = f"{iteration_of_ralph(loop.state)}.{name_elsewhere(loop.path)}"
+    return describe_changed("ralph loop", how, owner_of_ralph(loop), place, loop.prompt)
 
 
 def adopt_ralph(arguments: argparse.Namespace) -> None:
@@ -349,8 +355,7 @@ def cancel_ralph(arguments: argparse.Namespace) -> None:
         "goal": loop.prompt,
         "session_id": known_session(owner),
     }
-    place = f"{iteration_of_ralph(state)}.{name_elsewhere(loop.path)}"
-    lines = describe_ended("ralph loop", "cancelled", owner, place, loop.prompt)
+    lines = describe_ralph_change(loop, "cancelled")
     log, folder = Path(loop.path).with_name(store.LOG), Path(loop.path).parent
     rest = str(log) if log.exists() else "" if any(folder.iterdir()) else f"{folder}, an empty folder"
     print_cancelled(arguments, facts, lines, rest)

@@ -201,10 +201,20 @@ def describe_standing(loop: str, owner: str, is_paused: bool, iteration: str, go
 
 def advise_about_theirs(group: str) -> str:
     """Return what to do about a live loop of another session.  group: the commands of its machine."""
-    return (
-        f"To continue it in this session, as after /clear:  tailhook {group} adopt\n"
-        f"          To end it:  tailhook {group} cancel"
-    )
+    return f"{advise_adopting(group)}\n          To end it:  tailhook {group} cancel"
+
+
+def advise_adopting(group: str) -> str:
+    """Return how another session takes over a loop.  group: as above."""
+    session = "this session, as after /clear" if current_session() else "another session, as after /clear"
+    return f"To continue it in {session}:  tailhook {group} adopt"
+
+
+def advise_resumed(owner: str, group: str) -> str:
+    """Return when a resumed loop continues.  owner: its session, as below.  group: as above."""
+    if current_session() and is_of_another_session(owner):
+        return advise_adopting(group)
+    return "It continues at the agent's next stop. If the agent has stopped already, send it a prompt."
 
 
 def is_of_another_session(owner: str) -> bool:
@@ -228,11 +238,11 @@ def shorten_goal(goal: str) -> str:
     return f"{goal[:MAX_SHOWN_GOAL_CHARS]}…" if len(goal) > MAX_SHOWN_GOAL_CHARS else goal
 
 
-def describe_ended(loop: str, how: str, owner: str, place: str, goal: str) -> list[str]:
-    """Return lines about a loop that a command has ended.
+def describe_changed(loop: str, how: str, owner: str, place: str, goal: str) -> list[str]:
+    """Return lines about a loop that a command has changed or ended.
 
     loop: its name.
-    how: "cancelled" or "replaced".
+    how: "cancelled", "replaced", "paused" or "resumed".
     owner: the id of its session, or CLAIM or "" if it has none yet.
     place: the iteration, and the loop's folder if it is elsewhere.
     goal: the prompt.
