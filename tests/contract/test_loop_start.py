@@ -1,6 +1,7 @@
 """`tailhook loop start`, used by a person and an agent; the hook agrees with it."""
 
 import json
+from functools import partial
 
 import pytest
 from support.host import frame, looping, tailhook
@@ -82,6 +83,9 @@ def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, lo
         (["--mode", "else", "Go."], 2),
         (["--push", "--replace", "Go."], 2),
         (["--push", "Go."], 1),
+        (["--worktree", "nowhere", "Go."], 1),
+        (["--check", "", "Go."], 2),
+        (["--check", "pytest", "--check", " ", "Go."], 2),
         (["--nonsense", "Go."], 2),
         (["--prompt-file", "nowhere"], 1),
         (["--prompt-file", "nowhere", ""], 2),
@@ -92,7 +96,16 @@ def test_a_start_that_cannot_be_done_prints_the_reason_and_leaves_nothing(projec
     done = loop("start", *words)
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr.strip()
-    assert jwz.newest(project.folder) is None
+    assert [path.name for path in project.folder.iterdir()] == [".git"]
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_an_empty_check_is_named_and_a_repeated_one_counts_once(project, group):
+    start = partial(project.as_agent, group, "start", *(["--completion-promise=G"] if group == "ralph" else []))
+    assert "--check is empty. Give a command:  --check 'pytest -q'" in start("--check=", "Go.").stderr
+    given = ["--check=pytest", "--check=ruff", "--check=pytest", "--check-files=*.py", "--check-files=*.py"]
+    started = start(*given, "Go.").stdout
+    assert [started.count(word) for word in ("  pytest\n", "  ruff\n", "*.py")] == [1, 1, 1], started
 
 
 def test_a_live_loop_is_not_started_over(project, loop):

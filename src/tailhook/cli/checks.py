@@ -32,13 +32,14 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
 
 def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
     """Return the fields of a new loop about its checks, {} without any. Raises UsageError if one is not valid."""
-    checks: list[str] = arguments.check
-    files: list[str] = arguments.check_files
+    checks, files = (list(dict.fromkeys(texts)) for texts in (arguments.check, arguments.check_files))
     if files and not checks:
         raise UsageError("--check-files needs a check:  --check 'pytest -q' --check-files '*.py'")
     for pattern in files:
         if fault := pattern_fault(pattern):
             raise UsageError(f"--check-files {quote_argument(pattern)} cannot match: {fault}")
+    if not all(map(str.strip, checks)):
+        raise UsageError("--check is empty. Give a command:  --check 'pytest -q'")
     if len(checks) > MAX_RULES:
         raise UsageError(f"a loop has at most {MAX_RULES} checks, and {len(checks)} are given")
     budget = Budget(MAX_PATTERNS_COST)

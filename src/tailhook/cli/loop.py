@@ -69,6 +69,7 @@ from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
 PROMPT_DAYS = 30
+NOTHING_TO_NEST_IN = "no loop is running, so nothing can be nested in it. Start one without --push."
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
 
@@ -136,14 +137,16 @@ def start_loop(arguments: argparse.Namespace) -> None:
     file = loop if isinstance(loop, FileLoop) and is_loop_live(loop, now) else None
     if file and isinstance(file.state, dict) and not arguments.replace:
         raise CommandError(describe_live(file, file.state, "End it with `tailhook loop cancel`, or use --replace."))
+    frame = {**new_frame(arguments, now), **checks}
     if not isinstance(loop, JwzLoop):
+        if arguments.push:
+            raise CommandError(NOTHING_TO_NEST_IN)
         root = project_root({})
         with naming_files(f"{root}/{STORE_FOLDERS[0]}"):
             loop = JwzLoop(Store.make(root), None)
     exclude_from_git(folder_of_loop(loop.path))
     with changing(loop):
         before = state_before(loop, arguments, now)
-        frame = {**new_frame(arguments, now), **checks}
         frame["prompt_file"] = store_prompt(f"{prompt_prefix(loop.path)}{frame['id']}.md", goal)
         replaced: list[str] = []
         if before and arguments.push:
@@ -204,7 +207,7 @@ def state_before(loop: JwzLoop, arguments: argparse.Namespace, now: float) -> di
     state = loop.state
     if not isinstance(state, dict) or not is_loop_live(loop, now):
         if arguments.push:
-            raise CommandError("no loop is running, so nothing can be nested in it. Start one without --push.")
+            raise CommandError(NOTHING_TO_NEST_IN)
         return None
     if arguments.replace:
         return state
