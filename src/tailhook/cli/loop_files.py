@@ -98,7 +98,7 @@ def advise(run: Run, ways_out: str = "") -> Run:
     def advised(arguments: argparse.Namespace) -> int | None:
         try:
             return run(arguments)
-        except BrokenPipeError:
+        except (BrokenPipeError, FileNotFoundError):  # of the output's reader; of a folder that was removed
             raise
         except OSError as error:
             advice = (describe(error), ADVICE.get(error.errno or 0, ""), ways_out)
