@@ -165,3 +165,12 @@ def test_a_link_in_place_of_the_store_is_named_with_advice(project, tmp_path, wo
     failed = project.tailhook(*words)
     assert failed.returncode == 1
     assert failed.stderr.startswith(f"tailhook: {project.folder}/.jwz: a symbolic link, which is not followed. Put a ")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_project_that_the_user_may_not_change_is_named_with_advice(project):
+    project.folder.chmod(0o500)
+    failed = project.tailhook("loop", "start", "Go.")
+    project.folder.chmod(0o700)
+    assert failed.returncode == 1
+    assert failed.stderr == f"tailhook: {project.folder}/.jwz: Permission denied. Give your user access to it\n"

@@ -21,11 +21,11 @@ from tailhook.stores.ralph import RalphFile
 
 Loop = JwzLoop | FileLoop | RalphFile
 
-MAKE_WRITABLE, MAKE_ROOM = "Make it writable.", "Make room on its disk."
+GIVE_ACCESS, MAKE_ROOM = "Give your user access to it.", "Make room on its disk."
 ADVICE = {
-    errno.EACCES: MAKE_WRITABLE,
-    errno.EPERM: MAKE_WRITABLE,
-    errno.EROFS: MAKE_WRITABLE,
+    errno.EACCES: GIVE_ACCESS,
+    errno.EPERM: GIVE_ACCESS,
+    errno.EROFS: "Make it writable.",
     errno.ENOSPC: MAKE_ROOM,
     errno.EDQUOT: MAKE_ROOM,
     IS_LINK: "Put a file or a folder of the project in place of the link.",
