@@ -31,6 +31,7 @@ from tailhook.cli.output import (
     positive,
     print_facts,
 )
+from tailhook.cli.readers import reading_session
 from tailhook.cli.session import (
     add_actions,
     add_budgets,
@@ -267,8 +268,8 @@ def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
         **budgets_of(arguments),
         "stuck_after": arguments.stuck_after,
     }
-    if session := current_session():
-        frame["briefed"] = session  # it reads the output of this command
+    if reader := reading_session():
+        frame["briefed"] = reader
     if arguments.issue:
         frame["issue_id"] = arguments.issue
     if arguments.filter:

@@ -15,6 +15,7 @@ from tailhook.cli.loop_ends import find_last_end, format_end, read_end
 from tailhook.cli.loop_files import advise, changing, judge_next_stop, naming_files
 from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
+from tailhook.cli.readers import reading_session
 from tailhook.cli.session import (
     add_actions,
     add_budgets,
@@ -180,7 +181,7 @@ def page(arguments: argparse.Namespace, promise: str, prompt: str, checks: Mappi
             *(f"{unit}: {limit}" for unit, limit in budgets_of(arguments).items()),
             f"stuck_after: {arguments.stuck_after}",
             *(f"{key}: {quote_list(texts)}" for key, texts in checks.items()),
-            *([f"briefed: {quote_yaml(session)}"] if session else []),  # it reads the output of this command
+            *([f"briefed: {quote_yaml(reader)}"] if (reader := reading_session()) else []),
             "---",
             "",
             prompt.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
