@@ -122,7 +122,7 @@ def test_cancel_and_uninstall_name_what_stays_in_the_project(repository, group):
     exclude = repository.folder / ".git" / "info" / "exclude"
     listed = f"The names of its files stay in git's list of ignored files: {exclude}\n"
     assert cancelled.endswith(f"What it has saved stays: {rest}\n{listed}")
-    assert f"stays: {rest}\n" in repository.tailhook("uninstall", "--yes").stdout
+    assert f" {rest}\n" in repository.tailhook("uninstall", "--yes").stdout
     named = {rest, rest.parent, *rest.glob("*")}
     assert {path for path in repository.folder.rglob("*") if ".git/" not in f"{path}/"} == named - {repository.folder}
 
@@ -170,11 +170,12 @@ def test_what_uninstall_leaves_in_a_project_is_named(repository):
     output = "".join(
         repository.tailhook("uninstall", "--yes", "--scope", scope).stdout for scope in ("project", "local")
     )
+    assert output.count("What loops and hooks of this project have saved stays:") == 2  # once for each scope
     made = files_of(repository.folder) - before | {repository.folder / ".git" / "info" / "exclude"}
     assert {path.name for path in made} >= {"messages.jsonl", "ralph-loop.local.md", ".stop_hook_active"}
     store = repository.folder / ".jwz"
     for path in made:
-        assert f"stays: {store if store in path.parents else path}\n" in output
+        assert f" {store if store in path.parents else path}\n" in output
 
 
 def files_of(folder):

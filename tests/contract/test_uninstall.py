@@ -84,7 +84,7 @@ def test_a_running_loop_that_no_hook_continues_any_more_is_named(user, group):
     assert f"{line} To end it:  tailhook {group} cancel\n" in user.run("uninstall", "--yes")
     user.run(group, "cancel")
     words = user.run("uninstall", "--yes")
-    assert ("saved stays: " + f"{user.project}/.jwz" in words) == (group == "loop")
+    assert (f" {user.project}/.jwz\n" in words) == (group == "loop")
 
 
 def test_what_hooks_have_saved_is_named(user):

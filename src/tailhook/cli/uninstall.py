@@ -113,9 +113,10 @@ def describe_loops() -> list[str]:
         page = find_ralph(folders)
         if page and ralph_briefing.is_live(page.state):
             lines += describe_loop(surveys, "ralph", page.path, "ralph")
-        for path in ([found.path] if found else []) + [*saved_paths(folders)]:
-            if not any(plain(path) in line for line in lines):
-                lines.append(f"What loops and hooks of this project have saved stays: {plain(path)}")
+        paths = map(plain, dict.fromkeys(([found.path] if found else []) + [*saved_paths(folders)]))
+        saved = [path for path in paths if not any(path in line for line in lines)]
+        what = "What loops and hooks of this project have saved stays:"
+        lines += [f"{what} {path}" for path in saved] if len(saved) < 2 else [what, *(f"  {path}" for path in saved)]
     return lines
 
 
