@@ -475,3 +475,15 @@ def test_a_loop_of_another_tool_is_ended_by_its_signal_alone(project, gate, agen
     stop = project.stop(DONE["idle"], stop_hook_active=True)
     assert stop.allowed
     assert stop.state["event"] == "DONE"
+
+
+def test_another_end_than_that_of_the_signal_names_the_signal_that_did_not_count(project, start, end, machine):
+    signal = "signal" if machine == "idle" else "promise"
+    note = f", and the agent's {signal} did not count: its checks have not succeeded"
+    limit = "--max" if machine == "idle" else "--max-iterations"
+    group = "loop" if machine == "idle" else "ralph"
+    for flags in (("--stuck-after", "1"), (limit, "1")):
+        start("--check", "pytest", *flags)
+        assert "" in (end(), end())
+        shown = project.as_agent(group, "status").stdout
+        assert f"{note} (" in shown, shown

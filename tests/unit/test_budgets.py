@@ -6,8 +6,8 @@ from support.idle_states import DONE, NOW, frame, looping
 from support.own_loops import QuietTurn, own_loop
 
 from tailhook._core import iso_time
-from tailhook.machines import idle, idle_briefing, ralph, ralph_briefing
-from tailhook.machines.budgets import Spent, describe_budgets, describe_spending, measure, parse_mark
+from tailhook.machines import Verdict, idle, idle_briefing, ralph, ralph_briefing
+from tailhook.machines.budgets import Spent, ask_to_wrap_up, describe_budgets, describe_spending, measure, parse_mark
 from tailhook.machines.waiting import Work
 
 BEGAN = iso_time(NOW - 600)
@@ -312,3 +312,11 @@ def test_a_mark_is_read_as_it_was_written_and_keeps_the_newest_parts():
     assert (len(again.places), len(again.recent)) == (64, 16)
     assert spent.mark().isascii()
     assert len(spent.mark()) < 2000
+
+
+@pytest.mark.parametrize(
+    ("is_refused", "words"), [(False, "nothing new."), (True, "nothing new except the missing checks.")]
+)
+def test_the_last_turn_may_run_the_checks_that_a_refused_signal_needs(is_refused, words):
+    asked = ask_to_wrap_up(Verdict("block", "iteration 2/10", None, "Run what is missing."), "it is spent", is_refused)
+    assert f"because it is spent. Begin {words} Bring what" in asked.reason

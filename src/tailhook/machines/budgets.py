@@ -140,17 +140,22 @@ def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int | N
     return measured
 
 
-def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str) -> "Verdict[ChangeT]":
-    """Return the verdict of a block, and make it the beginning of the loop's last turn.  spent: what it has spent."""
+def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str, is_refused: bool) -> "Verdict[ChangeT]":
+    """Return the verdict of a block, and make it the beginning of the loop's last turn.
+
+    spent: what it has spent.
+    is_refused: whether the agent reads in the same reason which checks are missing.
+    """
     verdict.why = f"{verdict.why}, {spent}"
-    verdict.reason = f"{verdict.reason}\n\n{describe_last_turn(spent)}"
+    verdict.reason = f"{verdict.reason}\n\n{describe_last_turn(spent, is_refused)}"
     return verdict
 
 
-def describe_last_turn(spent: str = BUDGET_SPENT) -> str:
-    """Return the paragraph for the agent about a loop's last turn.  spent: what it has spent."""
+def describe_last_turn(spent: str = BUDGET_SPENT, is_refused: bool = False) -> str:
+    """Return the paragraph for the agent about a loop's last turn.  The parameters are those of `ask_to_wrap_up`."""
+    new = "nothing new except the missing checks" if is_refused else "nothing new"
     return (
-        f"This is the last turn of the loop, because {spent}. Begin nothing new. Bring what you have begun into a safe "
+        f"This is the last turn of the loop, because {spent}. Begin {new}. Bring what you have begun into a safe "
         "state, and write what is done and what is left. The loop ends when you stop."
     )
 

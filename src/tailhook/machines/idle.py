@@ -133,9 +133,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         if reason:
             return end_frame(claimed, reason, why, now)
     if count >= limit:
-        why = f"iteration {count} of {limit} was its last one"
-        if own and own.refusal:
-            why = f"{why}, and the agent's signal did not count: its checks have not succeeded"
+        why = f"iteration {count} of {limit} was its last one{own.note if own else ''}"
         return end_stack(claimed, "DONE", "MAX_ITERATIONS", why, now)
     if own and own.waits and own.work:
         return own.work.wait(claimed if claimed is not state else None)

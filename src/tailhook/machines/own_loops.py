@@ -30,9 +30,10 @@ class OwnLoop:
     waits: whether it waits at this stop.
     spent: what is spent of a budget if the agent's last turn begins, otherwise "".
     refusal: why the end of the loop does not count, for the agent; "" if it does.
+    note: the same for the person, behind the words about another end.
     """
 
-    __slots__ = ("changes", "fields", "now", "refusal", "spent", "turn", "waits", "work")
+    __slots__ = ("changes", "fields", "note", "now", "refusal", "spent", "turn", "waits", "work")
 
     def __init__(self, fields: "Mapping[str, Any]", turn: "Turn | None", now: float) -> None:
         self.fields = fields
@@ -41,7 +42,7 @@ class OwnLoop:
         self.changes: dict[str, str] = {}
         self.work: Work | None = None
         self.waits = False
-        self.spent = self.refusal = ""
+        self.spent = self.refusal = self.note = ""
 
     def is_briefing_owed(self, session_id: str) -> bool:
         """Return whether a session has not read yet how its loop ends.
@@ -65,7 +66,10 @@ class OwnLoop:
         signal: what the agent has written, in a word.
         """
         self.refusal, doubt = self.turn.refuse_end(self.fields, reason, signal) if self.turn else ("", "")
-        return None if self.refusal else doubt
+        if not self.refusal:
+            return doubt
+        self.note = f", and the agent's {signal} did not count: its checks have not succeeded"
+        return None
 
     def find_end(self, is_over: bool = False) -> "tuple[str, str]":
         """Return the reason to save and why, for the person, if the loop ends without a signal; ("", "") if not.
@@ -78,14 +82,14 @@ class OwnLoop:
 
             self.changes, self.spent, reason = judge_budgets(self.fields, self.turn, self.now)
             if reason:
-                return reason, self.spent
+                return reason, f"{self.spent}{self.note}"
         if not (is_over or self.spent or self.turn is None):
             self.work = self.turn.work()
             if self.work and self.work.is_waited_for(self.fields.get("waits")):
                 self.waits = True
                 return "", ""
             if self.fields.get("stuck_after") and (repeated := self.find_repeated(self.turn)):
-                return "STUCK", f"it stands still: {repeated}"
+                return "STUCK", f"it stands still: {repeated}{self.note}"
         if self.work or self.fields.get("waits"):
             self.changes["waits"] = self.work.mark() if self.work else ""
         return "", ""
@@ -113,7 +117,7 @@ class OwnLoop:
         if self.spent:
             from tailhook.machines.budgets import ask_to_wrap_up
 
-            ask_to_wrap_up(verdict, self.spent)
+            ask_to_wrap_up(verdict, self.spent, bool(self.refusal))
         return verdict
 
     def mark_beginning(self) -> "dict[str, str]":

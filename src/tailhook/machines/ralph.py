@@ -105,7 +105,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         if own.waits and own.work:
             return own.work.wait(claimed or None)
     if is_over:
-        return ended(over, "MAX_ITERATIONS")
+        return ended(f"{over}{own.note if own else ''}", "MAX_ITERATIONS")
     count += 1
     turn = describe_turn(count, limit, promise, state)
     change = {"iteration": str(count), **claimed}
