@@ -101,6 +101,24 @@ def test_a_loop_is_adopted_by_a_session_with_a_new_id(installed):
     assert iterations(model) == [0, 0, 2]
 
 
+def test_a_loop_that_the_agent_starts_in_another_repository_holds_its_session(installed):
+    there = f"mkdir -p ~/other/.git && cd ~/other && tailhook loop start --max 20 '{GOAL}'"
+    with Model(bash(there), "Begun.", "Going on.", bash("cd ~/other && tailhook loop status"), DONE) as model:
+        installed.run(model)
+    assert iterations(model) == [0, 0, 2, 3, 0]
+    assert "iteration 4/20" in model.requests[4].said
+    assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
+
+
+def test_the_agent_reads_the_goal_at_its_first_block_if_its_sub_agent_started_the_loop(installed):
+    task = {"description": "start", "prompt": "Start it.", "subagent_type": "general-purpose"}
+    agent = [use("Agent", **task, run_in_background=False)]
+    with Model(agent, START, "Started.", "Begun.", "Going on.", DONE) as model:
+        installed.run(model)
+    assert iterations(model) == [0, 0, 0, 0, 2, 3]
+    assert [f"Goal: {GOAL}" in one.said for one in model.requests[4:]] == [True, False]
+
+
 def test_an_old_signal_does_not_end_a_new_loop(installed):
     with Model(START, DONE, START, "Once more.", DONE) as model:
         first = installed.run(model)
