@@ -121,7 +121,7 @@ def test_a_host_that_is_busy_by_its_own_file_is_a_sign(world):
     assert shown(world) == "running"
 
 
-@pytest.mark.parametrize("word", ["idle", "waiting", "of-a-later-version"])
+@pytest.mark.parametrize("word", ["idle", "of-a-later-version"])
 def test_no_other_word_of_a_host_is_a_sign_of_work(world, word):
     world.event("s", "stop", background=1)
     world.hosts["s"] = HostStatus(word, world.now - 1)
