@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from model import Model, bash
+from model import Model, bash, use
 
 from tailhook.pool.installation import real_interpreter
 from tailhook.stores.spool import SPOOL_FILE
@@ -83,9 +83,12 @@ def test_a_hook(claude, case, form, report):
 # ---- many agents, and turns of many tool calls -------------------------------------
 
 
-def turns_s(claude, turns: int = 1) -> list[float]:
-    """Return how long each turn of TOOL_CALLS tool calls takes, behind a first turn without any."""
-    answers = ["Hello.", *[*[bash("true")] * TOOL_CALLS, "Done."] * turns]
+def turns_s(claude, turns: int = 1, call: list[dict] | None = None) -> list[float]:
+    """Return how long each turn of TOOL_CALLS tool calls takes, behind a first turn without any.
+
+    call: of a tool; a shell that does nothing if it is None.
+    """
+    answers = ["Hello.", *[*[call or bash("true")] * TOOL_CALLS, "Done."] * turns]
     started = []
 
     def prompts():
@@ -210,7 +213,7 @@ def test_handlers_that_the_host_need_not_wait_for(claude, tmp_path, receiver, re
     for _ in range(HANDLER_ROUNDS):
         for kind, (user, log) in users.items():
             before = lines_in(log)
-            times[kind] += turns_s(user, FEW_TURNS)
+            times[kind] += turns_s(user, FEW_TURNS, [use("Read", file_path=str(user.settings))])
             received[kind] += lines_in(log) - before
     for kind, found in times.items():
         added = per_event_ms([min(found)], [min(times["no hook"])])
