@@ -154,9 +154,13 @@ def test_the_shells_of_codex_name_the_session_of_the_payloads(codex, words):
 
 
 def test_an_agent_that_stands_still_is_let_go(host):
+    def once_written(_):  # the transcript may get the use of a tool after the stop, and a model takes longer
+        wait_until(lambda: any("echo work" in path.read_text() for path in host.home.rglob("*.jsonl")))
+        return "Holding."
+
     host.install()
     start = host.bash("tailhook loop start --max 20 'Make the tests pass.'")
-    with host.model(start, "Holding.", host.bash("echo work"), *["Holding."] * 9) as model:
+    with host.model(start, "Holding.", host.bash("echo work"), once_written, *["Holding."] * 8) as model:
         host.run(model)
     assert len(model.requests) == 8  # the stop with work does not count, and four without work do
     assert "STUCK" in host.tailhook("loop", "status")
