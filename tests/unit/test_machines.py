@@ -1,6 +1,7 @@
 """The common parts of the machines: counts, owners, and values in messages."""
 
 import importlib
+import inspect
 import re
 
 import pytest
@@ -65,5 +66,5 @@ def test_a_session_moves_only_what_names_it_or_can_be_claimed(session_id, owners
 @pytest.mark.parametrize("name", [name for name in MACHINES if name not in machines_with("reports")])
 def test_every_fact_of_a_machine_is_described(name):
     facts = importlib.import_module(f"tailhook.machines.{name}").Facts
-    described = re.findall(r"^    ((?:\w+, )*\w+): ", facts.__doc__, re.MULTILINE)
+    described = re.findall(r"^((?:\w+, )*\w+): ", inspect.getdoc(facts), re.MULTILINE)
     assert set(facts.__slots__) - set(", ".join(described).split(", ")) == set()

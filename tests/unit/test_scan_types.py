@@ -67,7 +67,7 @@ def test_type_checkers_and_people_are_shown_every_argument_of_a_scan():
     arguments = inspect.signature(tailhook.scan).parameters.values()
     named = [argument.name for argument in arguments if argument.kind is argument.KEYWORD_ONLY]
     assert list(typed_rows.ScanOptions.__annotations__) == named
-    described = re.findall(r"^    ((?:\w+, )*\w+): ", tailhook.scan.__doc__, re.MULTILINE)
+    described = re.findall(r"^((?:\w+, )*\w+): ", inspect.getdoc(tailhook.scan), re.MULTILINE)
     assert set(named) - set(", ".join(described).split(", ")) == set()
 
 
