@@ -86,7 +86,7 @@ def main() -> int:
         known = results.setdefault(host, {})
         for release in [version] if version else ends(host, known) if given.ends else missing(host, known):
             row = run_release(host, release)
-            worse = worse or any(row[name] and not known.get(release, row)[name] for name in row)
+            worse = worse or fails_newly(row, release, known)
             known[release] = row
             failures = [f"{name}: {why}" for name, why in row.items() if why]
             sys.stdout.write(f"{host} {release}: {'; '.join(failures) or 'all work'}\n")
@@ -135,6 +135,12 @@ def ends(host: str, known: dict[str, Row]) -> list[str]:
     """Return the oldest release in which all sessions worked, and the newest one on npm."""
     oldest = [version for version, row in known.items() if not any(row.values())][:1]
     return list(dict.fromkeys([*oldest, npm("view", PACKAGES[host], "version", folder=HERE)]))
+
+
+def fails_newly(row: Row, release: str, known: dict[str, Row]) -> bool:
+    """Return whether a session has begun to fail: since this release was run before, or since the newest that was."""
+    before = known.get(release) or known.get(max(known, key=number, default=""), {})
+    return any(row[name] and not before.get(name) for name in row)
 
 
 def run_release(host: str, version: str) -> Row:

@@ -44,6 +44,21 @@ def test_the_first_release_that_behaves_differently_is_named(matrix):
     assert matrix.changes({"codex": rows}) == ["codex 0.10.0, Esc: works again", "codex 0.12.0, Esc: it is running"]
 
 
+@pytest.mark.parametrize(
+    ("row", "release", "known", "is_worse"),
+    [
+        (FAILS, "0.2.0", {"0.2.0": WORKS, "0.10.0": FAILS}, True),
+        (FAILS, "0.2.0", {"0.2.0": FAILS, "0.10.0": WORKS}, False),
+        (FAILS, "0.11.0", {"0.9.0": FAILS, "0.10.0": WORKS}, True),
+        (FAILS, "0.11.0", {"0.9.0": WORKS, "0.10.0": FAILS}, False),
+        (FAILS, "0.11.0", {}, True),
+        (WORKS, "0.11.0", {"0.10.0": FAILS}, False),
+    ],
+)
+def test_a_release_is_compared_with_itself_and_a_new_one_with_the_newest(matrix, row, release, known, is_worse):
+    assert matrix.fails_newly(row, release, known) is is_worse
+
+
 def test_the_page_has_the_results(matrix):
     page = PAGE.read_text(encoding="utf-8")
     begin, end = page.index(matrix.BEGIN), page.index(matrix.END) + len(matrix.END)
