@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from support.host import assistant
 
-from tailhook.hook.gate import MAX_EDITS
+from tailhook.hook.edits_and_commands import MAX_EDITS
 
 RULES = [{"edited": ["*.py"], "ran": "pytest"}]
 uses = iter(range(10**6))

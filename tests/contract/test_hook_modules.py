@@ -37,6 +37,8 @@ OWN_MODULES = {
     "memory": {"tailhook.machines.quoting", "tailhook.machines.secrets"},
     "gate": {
         "tailhook.hook.config",
+        "tailhook.hook.edits_and_commands",
+        "tailhook.machines.rules",
         "tailhook.machines.shell_line",
         "tailhook.machines.shell_words",
     },

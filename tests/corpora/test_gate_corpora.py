@@ -14,7 +14,8 @@ from support.corpora import transcript_paths
 
 from tailhook.hook.event import HookEvent
 from tailhook.hook.gate import happened
-from tailhook.machines.gate import Facts, Rule, decide
+from tailhook.machines.gate import Facts, decide
+from tailhook.machines.rules import Rule
 
 MIN_STOPS = 200
 EDITING = {"Edit", "MultiEdit", "Write", "NotebookEdit"}

@@ -6,7 +6,7 @@ from model import Model, bash
 from support.host import wait_until
 
 from tailhook.machines.exits import EXCUSED_ENDS
-from tailhook.machines.gate import MAX_STEPS
+from tailhook.machines.rules import MAX_STEPS
 from tailhook.machines.shell_line import ShellLine
 from tailhook.machines.shell_words import Budget
 

@@ -287,7 +287,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
-        "machines/gate.py",
+        "machines/rules.py",
         "matches_name",
         "at, place = star + 1, resume",
         ("at, place = star + 0, resume",),

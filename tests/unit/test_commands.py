@@ -20,7 +20,7 @@ from support.steps import counted_lines
 from tailhook.machines import commands, exits, shell, shell_line, shell_tree, shell_words
 from tailhook.machines.commands import MAX_COMMAND_CHARS, WRAPPERS
 from tailhook.machines.exits import judge_line
-from tailhook.machines.gate import MAX_STEPS
+from tailhook.machines.rules import MAX_STEPS
 from tailhook.machines.shell import MAX_NESTING, ShellReader, SimpleCommand
 from tailhook.machines.shell_line import ShellLine, parse_command, plain_commands, runs_plainly
 from tailhook.machines.shell_words import ABSENT, Budget

@@ -12,7 +12,7 @@ from support.own_loops import QuietTurn, own_loop
 from tailhook.cli.checks import quote_list
 from tailhook.machines import evidence, idle, ralph
 from tailhook.machines.evidence import Beginning, find_evidence, needs_evidence, parse_checks
-from tailhook.machines.gate import MAX_NAMED, MAX_RULES, Edit
+from tailhook.machines.rules import MAX_NAMED, MAX_RULES, Edit
 from tailhook.stores.frontmatter import FrontMatter
 
 BEGAN = "2026-01-02T03:04:05Z"
@@ -28,7 +28,7 @@ def edit(path="src/app.py", clock="14:32"):
 def found(*happened, unread="", checks=("pytest",), files=None):
     """Return the evidence about what happened, newest first."""
     rules = parse_checks({"checks": [*checks], **({"check_files": files} if files else {})})
-    return find_evidence(rules, happened, lambda: unread, Beginning("14:02"))
+    return find_evidence(rules, happened, lambda: unread, Beginning(lambda: "14:02"))
 
 
 # ---- what counts as evidence ---------------------------------------------------

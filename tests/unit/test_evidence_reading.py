@@ -11,6 +11,7 @@ from tailhook._core import unix_time
 from tailhook.hook import evidence
 from tailhook.hook.event import HookEvent
 from tailhook.hook.evidence import clock_time, read_evidence
+from tailhook.hook.session_files import FIRST_STRIDE
 from tailhook.hook.translated import TranslatedEvent
 from tailhook.hosts import find_translated_host
 
@@ -43,17 +44,40 @@ def bytes_read_by(ask):
 
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts what a process reads")
 @pytest.mark.parametrize("since", [-9000, 0], ids=["before the loop began", "since the loop began"])
-def test_what_is_read_grows_with_the_way_back_to_the_evidence_and_not_with_the_transcript(agent, since):
+def test_of_a_check_near_the_end_only_the_end_is_read(agent, since):
     agent.write(*[agent.record("user", "x" * 1500, START + since + number) for number in range(8000)])
     agent.run("pytest", START + 9001)
     agent.write_words("Done.", START + 9002)
     found, count = bytes_read_by(lambda: read(agent))
     assert found.missing == ""
-    assert count < 4_000_000 < 12_000_000 < agent.path.stat().st_size
+    assert count < 8 << 16 < 12_000_000 < agent.path.stat().st_size
+
+
+@pytest.mark.parametrize("size", [FIRST_STRIDE - 2000, FIRST_STRIDE, 30 * FIRST_STRIDE])
+def test_a_check_far_from_the_end_counts_until_a_file_is_edited(agent, size):
+    agent.write(*[agent.record("user", "x" * 1500, START - 9000 + number) for number in range(8000)])
+    agent.edit("a.py", START + 1)
+    agent.run("pytest", START + 2)
+    agent.write(*[agent.record("user", "x" * 1500, START + 3 + number) for number in range(size // 1500)])
+    found, count = bytes_read_by(lambda: read(agent))
+    assert found.missing == ""
+    assert count < 12 * (size + FIRST_STRIDE) < agent.path.stat().st_size * 4
+    agent.edit("b.py", START + 9001)
+    assert "b.py was edited" in read(agent).missing
+
+
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_run_that_began_before_the_last_part_and_ended_in_it_counts_if_it_succeeded(agent, failed):
+    agent.edit("a.py", START + 1)
+    use, result = agent.records_of("Bash", START + 2, failed=failed, command="pytest")
+    agent.write(use)
+    agent.write(*[agent.record("user", "x" * 1500, START + 2) for _ in range(60)])
+    agent.write(result)
+    assert ("a.py was edited" in read(agent).missing) is failed
 
 
 def test_a_persons_command_a_long_way_back_counts(agent, monkeypatch):
-    monkeypatch.setattr(evidence, "FIRST_TYPED_BYTES", 1000)
+    monkeypatch.setattr(evidence, "FIRST_STRIDE", 1000)
     agent.edit("a.py", START + 1)
     agent.type_command("pytest", START + 2)
     for number in range(50):
@@ -66,7 +90,7 @@ def test_a_persons_command_a_long_way_back_counts(agent, monkeypatch):
 
 
 def test_a_persons_command_counts_behind_records_that_a_compaction_wrote_again(agent, monkeypatch):
-    monkeypatch.setattr(evidence, "FIRST_TYPED_BYTES", 300)
+    monkeypatch.setattr(evidence, "FIRST_STRIDE", 300)
     agent.edit("a.py", START + 1)
     agent.write_words("Hm.", START + 2)
     agent.type_command("pytest", START + 3)
@@ -87,7 +111,7 @@ def test_behind_the_bound_of_bytes_anything_may_have_run(agent, monkeypatch):
 
 
 def test_behind_a_thousand_edits_that_could_match_anything_may_have_run(agent, monkeypatch):
-    monkeypatch.setattr("tailhook.hook.gate.MAX_EDITS", 3)
+    monkeypatch.setattr("tailhook.hook.edits_and_commands.MAX_EDITS", 3)
     agent.edit("a.py", START + 1)
     for number in range(3):
         assert "a.py was edited" in read(agent, "*.py").missing

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.cases import in_one_test
 from support.shell_lines import BashOracle, make_line
 
-from tailhook.machines.gate import MAX_STEPS
+from tailhook.machines.rules import MAX_STEPS
 from tailhook.machines.shell_line import ShellLine
 from tailhook.machines.shell_words import Budget
 

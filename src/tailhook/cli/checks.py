@@ -5,7 +5,7 @@ import argparse
 from tailhook._core import write_json
 from tailhook.cli.output import UsageError
 from tailhook.machines.evidence import EVERY_FILE
-from tailhook.machines.gate import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
+from tailhook.machines.rules import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
 from tailhook.machines.shell_words import Budget
 
 MAX_ARGUMENT_CHARS = 80  # of an argument in a message

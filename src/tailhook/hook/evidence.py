@@ -6,35 +6,34 @@ A stop imports it only if a signal would end a loop with checks, or if the gate 
 import posix
 from time import localtime, monotonic, sleep, strftime, tzset
 
-from tailhook._core import get_text, parse_json, reverse_lines, unix_time
+from tailhook._core import get_text, parse_json, preload, reverse_lines, unix_time
 from tailhook.hook.answer import describe
-from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
-from tailhook.hook.gate import (
+from tailhook.hook.edits_and_commands import (
     COMPACTION,
     MAX_EDITS,
     Programs,
     ProjectFolders,
     RepeatedRecords,
     Walk,
-    ask_in_loop,
     typed_commands,
 )
+from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.payload import MAX_RECORD_BYTES
-from tailhook.hook.session_files import first_time, offset_before, sub_agents, time_at, time_in
+from tailhook.hook.session_files import FIRST_STRIDE, first_time, offset_before, sub_agents, time_at, time_in
 from tailhook.machines import evidence
-from tailhook.machines.gate import Edit
+from tailhook.machines.rules import Edit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from tailhook.machines.gate import Rule
+    from tailhook.machines.rules import Rule
 
     # When something happened (Unix seconds), and what. None: all else that was not read; False: read on for older ones.
     TimedHappening = tuple[float, Edit | str | bool | None]
+    Head = tuple[float, Edit | str | bool | None, Iterator[TimedHappening]]
 
 MAX_SUB_AGENTS = 500  # transcripts to read
-FIRST_TYPED_BYTES = 1 << 16  # searched first for a person's commands; then four times as many
 FOREVER = float("inf")
 LATE_MESSAGE_TIMEOUT_S = 1.0
 MESSAGE_POLL_INTERVAL_S = 0.01
@@ -58,6 +57,9 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     if found.missing:
         return found.missing, ""
     if "gate" in event.asked:
+        preload("machines.gate", "hook.gate")
+        from tailhook.hook.gate import ask_in_loop
+
         try:
             verdict = ask_in_loop(event)
         except Exception:  # only that machine fails; it is asked again after this one, and warns then
@@ -85,7 +87,7 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
     try:
         happened = Happened(event, checks, since)
         found = evidence.find_evidence(
-            checks, happened, lambda: happened.unread, evidence.Beginning(clock_time(since)), signal
+            checks, happened, lambda: happened.unread, evidence.Beginning(lambda: clock_time(since)), signal
         )
     except (OSError, ValueError) as error:
         return evidence.Evidence(unknown=f"a transcript cannot be read: {describe(error)}")
@@ -187,10 +189,11 @@ class Happened:
 
     def __iter__(self) -> "Iterator[Edit | str]":
         # For each transcript: a time that its next happening is not newer than; that one, or False if it was not read
-        # yet; and the reader. The newest is yielded first. A transcript is opened when it may have the newest.
-        heads: list[tuple[float, Edit | str | bool | None, Iterator[TimedHappening]]] = [
+        # yet; and the reader. The newest is yielded first. A transcript is opened when it may have the newest. What a
+        # person typed is read before the first edit: the order of commands does not matter.
+        typed: Head | None = (FOREVER, False, self.read(self.path, self.read_typed))
+        heads: list[Head] = [
             (FOREVER, False, self.read(self.path, self.read_open)),
-            (FOREVER, False, self.read(self.path, self.read_typed)),
             *(
                 (changed + CLOCK_TOLERANCE_S, False, self.read(path, self.read_open))
                 for changed, path in self.sub_agents[:MAX_SUB_AGENTS]
@@ -198,8 +201,12 @@ class Happened:
         ]
         if len(self.sub_agents) > MAX_SUB_AGENTS:
             heads.append((self.sub_agents[MAX_SUB_AGENTS][0], None, iter(())))
-        while heads:
-            at = max(range(len(heads)), key=lambda index: heads[index][0])
+        while heads or typed:
+            at = max(range(len(heads)), key=lambda index: heads[index][0], default=-1)
+            if typed and (at < 0 or not isinstance(heads[at][1], (bool, str))):
+                heads.append(typed)
+                typed = None
+                continue
             when, happening, source = heads[at]
             if isinstance(happening, bool):
                 following = next(source, None)
@@ -231,9 +238,12 @@ class Happened:
         """Yield the edits and commands of an agent in an open transcript, newest first."""
         size = posix.fstat(fd).st_size
         lowest = max(0, size - self.bytes_left)
-        begun = self.find_beginning(fd, size, lowest)
-        start = lowest if begun is None else begun
-        yield from self.walk(fd, start, size)
+        start = end = max(lowest, size - FIRST_STRIDE)
+        yield from self.walk(fd, start, size)  # has what most ends ask for: then nothing else is read
+        begun = None if self.since is None else offset_before(fd, size, lowest, self.since)
+        if begun != start > lowest:
+            start = lowest if begun is None else begun
+            yield from self.walk(fd, start, end)
         if begun is not None and has_compaction(fd, begun, size):
             start, end, begun = max(0, begun - self.bytes_left), begun, None
             yield from self.walk(fd, start, end)
@@ -272,26 +282,20 @@ class Happened:
         """
         end = size = posix.fstat(fd).st_size
         lowest = max(0, size - MAX_TRANSCRIPT_BYTES)
-        begun = self.find_beginning(fd, size, lowest)
-        start = lowest if begun is None else begun
         programs, repeated = Programs(self.checks), RepeatedRecords(fd)
-        stride, is_repeated = FIRST_TYPED_BYTES, False
-        while end > start:
-            part = max(start, end - stride)
+        stride, is_repeated = FIRST_STRIDE, False
+        while end > lowest:
+            part = max(lowest, end - stride)
             for offset, command in typed_commands(fd, part, end):
                 at = time_at(fd, offset)
                 if programs.relevant(command) and not self.is_old(at) and offset not in repeated:
                     yield FOREVER if at is None else at, command
             is_repeated = is_repeated or has_compaction(fd, part, end)
             at = None if is_repeated else first_time(fd, part, end)
+            if self.is_old(at):
+                return
             yield FOREVER if at is None else at, False
             end, stride = part, stride * 4
-            if end == start and is_repeated:
-                start = lowest
-
-    def find_beginning(self, fd: int, size: int, lowest: int) -> int | None:
-        """Return an offset of an open transcript with all records of the loop behind it, None if that is not known."""
-        return None if self.since is None else offset_before(fd, size, lowest, self.since)
 
     def is_old(self, at: float | None) -> bool:
         """Return whether a time is before the loop's beginning."""

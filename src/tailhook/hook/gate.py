@@ -2,13 +2,13 @@
 
 import posix
 
-from tailhook._core import fingerprint, get_text, parse_json, reverse_lines, reverse_tool_uses, write_json
+from tailhook._core import fingerprint, parse_json, write_json
 from tailhook.hook.answer import describe
-from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, find_repeated
+from tailhook.hook.edits_and_commands import ProjectFolders, Walk
+from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.machines import decide_and_save
-from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS, exists, is_paused, walk_up
+from tailhook.hook.payload import is_paused
 from tailhook.machines import Verdict, gate
-from tailhook.machines.shell_words import contains_name, program_name
 from tailhook.stores.atomic import Lock, read_file, remove_file, replace_file, state_folder, state_folder_path
 
 TYPE_CHECKING = False
@@ -16,24 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tailhook.hook.event import HookEvent
+    from tailhook.machines.rules import Edit, Rule
 
-# The names of Claude Code's tools and the forms of its other commands (2.1.329) are here and not in
-# `tailhook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
-EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
-SHELL_TOOLS = ("Bash",)
-TYPED_COMMAND = "<bash-input>"  # the beginning of the message of a person's `!command`
-TYPED_COMMAND_END = "</bash-input>"
 MAX_KEPT_IDS = 1000  # of the blocked edits and rules; the newest ones of a project
 MAX_STATE_AGE_S = 30 * 86400  # until another project's file is removed
-COMPACTION = b'"compact_boundary"'  # in the record of a compaction
-MAX_COMMANDS = 2000  # to take apart; an older command with a program's name counts as its run
-MAX_NOTICES = 20  # commands with a search for the end of their background task
-MAX_NOTICE_BYTES = 1 << 16  # of the line behind the id, with the description of the task's end
-MAX_SEEN_BYTES = 1000  # of a remembered input
-MAX_MARKS = 50  # of patterns to search in an input before it is decoded
-MAX_EDITS = 1000  # to compare with the rules; older ones do not count
-MAX_PATH_CHARS = 4096  # of an edited file; no system takes a longer path
-MAX_FOLDERS = 200  # to compare with the project's by more than their paths
 
 
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
@@ -77,10 +63,7 @@ def decide_once(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | N
     return decide_and_save(blocked, decide, lambda verdict: blocked.add(verdict.change or []))
 
 
-# ---- what happened -----------------------------------------------------------
-
-
-def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate.Edit | str]":
+def happened(event: "HookEvent", rules: "Sequence[Rule]") -> "Iterator[Edit | str]":
     """Yield the edits and shell commands in the event's transcript, newest first. Raises OSError or ValueError."""
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
@@ -88,268 +71,6 @@ def happened(event: "HookEvent", rules: "Sequence[gate.Rule]") -> "Iterator[gate
         yield from Walk(fd, ProjectFolders(event), rules, start)
     finally:
         posix.close(fd)
-
-
-class Walk:
-    """The edits and shell commands in an open transcript that did not fail, newest first.
-
-    Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
-    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
-    Records that a compaction wrote again are older (`RepeatedRecords`). A person's commands come before the next older
-    edit: only their order with edits matters.
-
-    fd: of the transcript.
-    start: where to stop reading.
-    offset, use_id: the line of the newest yielded one, and the id of its use ("" for none).
-    is_cut: whether it ended before `start`.
-    """
-
-    def __init__(self, fd: int, folders: "ProjectFolders", rules: "Sequence[gate.Rule]", start: int) -> None:
-        self.fd = fd
-        self.folders = folders
-        self.start = start
-        self.programs = Programs(rules)
-        self.marks = [b"\\", *{pattern.mark() for rule in rules for pattern in rule.patterns}]
-        if len(self.marks) > MAX_MARKS:
-            self.marks = [b""]
-        self.repeated = RepeatedRecords(fd)
-        # End of the lines from which a person's commands are yet to be yielded; None: the file's end.
-        self.unsearched: int | None = None
-        self.offset, self.use_id, self.is_cut = 0, "", False
-
-    def __iter__(self) -> "Iterator[gate.Edit | str]":
-        marks, programs, repeated, seen, edits = self.marks, self.programs, self.repeated, set(), 0
-        tools = (*EDITING_TOOLS, *SHELL_TOOLS)
-        uses = reverse_tool_uses(self.fd, tools, self.start, None, MAX_RECORD_BYTES, MAX_RECORDS)
-        for name, use_id, given, failed, offset in uses:
-            if failed or given in seen:
-                continue
-            if name not in SHELL_TOOLS and not contains_any(given, marks):
-                continue
-            if name in SHELL_TOOLS:
-                command = text_member(given, "command") if contains_any(given, programs.marks) else ""
-                if not (command := programs.relevant(command)):
-                    continue
-                if offset in repeated:
-                    continue
-                if use_id and programs.count <= MAX_NOTICES and not self.may_have_succeeded(offset, use_id):
-                    continue
-                self.offset, self.use_id = offset, use_id or ""
-                yield command
-            elif failed is None or not (path := edited_path(given)):
-                continue
-            else:
-                if offset in repeated:
-                    continue
-                if (edits := edits + 1) > MAX_EDITS:
-                    self.is_cut = True
-                    return
-                yield from self.typed_since(offset)
-                self.offset, self.use_id = offset, use_id or ""
-                paths = self.folders.paths_of(path)
-                yield gate.Edit(paths[-1], use_id or "", paths)
-            if len(given) <= MAX_SEEN_BYTES:
-                seen.add(given)
-
-    def may_have_succeeded(self, offset: int, use_id: str) -> bool:
-        """Return whether a command without an error in its result may have succeeded.
-
-        offset: of the line of its use.
-        """
-        return not has_failed_later(self.fd, offset, use_id)
-
-    def typed_since(self, offset: int) -> "Iterator[str]":
-        """Yield a person's commands from an offset on that were not yet yielded, newest first."""
-        typed = [one for one in typed_commands(self.fd, offset, self.unsearched) if one[0] not in self.repeated]
-        for self.offset, command in typed:
-            self.use_id = ""
-            if command := self.programs.relevant(command):
-                yield command
-        self.unsearched = offset
-
-
-class RepeatedRecords:
-    """The records of an open transcript that repeat an earlier line: a compaction wrote them again.
-
-    The transcript is read backwards. They are searched when the reading comes to a compaction: records newer than all
-    compactions occur once.
-    """
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self.unsearched: int | None = None  # end of the lines without a search for a compaction
-        self.offsets: set[int] | None = None  # None: no compaction was found so far
-
-    def __contains__(self, offset: int) -> bool:
-        if self.offsets is None and (self.unsearched is None or offset < self.unsearched):
-            newer = reverse_lines(self.fd, offset, self.unsearched, MAX_RECORD_BYTES, COMPACTION)
-            if next(newer, None) is not None:
-                self.offsets = find_repeated(self.fd)
-            self.unsearched = offset
-        return self.offsets is not None and offset in self.offsets
-
-
-class Programs:
-    """The programs of the rules, to search in commands.
-
-    marks: every input of a shell tool that runs a program contains one of them.
-    count: of the commands with a program's name.
-    """
-
-    def __init__(self, rules: "Sequence[gate.Rule]") -> None:
-        self.names = {program_name(rule.ran[0]) for rule in rules}
-        self.marks = [b"\\", b"'", *(name.encode("utf-8", "surrogatepass") for name in self.names)]
-        self.count = 0
-
-    def relevant(self, command: str) -> str:
-        """Return a command if it could run one of the programs, otherwise "".
-
-        After MAX_COMMANDS, return a text that cannot be taken apart: it counts as a run of all programs in it.
-        """
-        if not any(contains_name(command, name) for name in self.names):
-            return ""
-        self.count += 1
-        return command if self.count <= MAX_COMMANDS else f"({command}"
-
-
-def contains_any(given: bytes, marks: "Sequence[bytes]") -> bool:
-    """Return whether a tool's input contains one of the marks. Without one, it need not be decoded."""
-    for mark in marks:  # noqa: SIM110 - faster than `any`, and most inputs of a long session end here
-        if mark in given:
-            return True
-    return False
-
-
-def edited_path(given: bytes) -> str:
-    """Return the file's path in an editing tool's input, "" if there is none or it is too long."""
-    path = (
-        only_text_member(given, b"file_path") or text_member(given, "file_path") or text_member(given, "notebook_path")
-    )
-    return path if len(path) <= MAX_PATH_CHARS else ""
-
-
-def only_text_member(given: bytes, key: bytes) -> str:
-    """Return a string of a compact JSON object without decoding the others, "" if that cannot be done.
-
-    In JSON, this text begins a member: a { or , then a quote, the key, a quote and a colon. Inside a string its quotes
-    would be escaped. If the key occurs once more, the object must be decoded.
-    """
-    mark = b'"%s":"' % key
-    at = given.find(mark)
-    if at <= 0 or given[at - 1] not in b"{," or given.find(mark, at + len(mark)) >= 0:
-        return ""
-    start = at + len(mark)
-    end = given.find(b'"', start)
-    text = given[start:end]
-    if end < 0 or b"\\" in text:
-        return ""
-    return text.decode("utf-8", "replace")
-
-
-def text_member(given: bytes, key: str) -> str:
-    """Return a string of a tool's input, "" if it is missing or the input is not an object in UTF-8."""
-    try:
-        value = parse_json(given)
-    except ValueError:
-        return ""
-    return get_text(value, key) if isinstance(value, dict) else ""
-
-
-def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int, str]]":
-    """Yield a person's commands with `!`, and their offsets, in a part of an open transcript, newest first.
-
-    The next message has the command's output but no exit code, so it is unknown whether it failed.
-
-    end: of the part; None for the file's end.
-    """
-    for offset, line in reverse_lines(fd, start, end, MAX_RECORD_BYTES, TYPED_COMMAND.encode()):
-        try:
-            record = parse_json(line)
-        except ValueError:
-            continue
-        message = record.get("message") if isinstance(record, dict) and record.get("type") == "user" else None
-        content = message.get("content") if isinstance(message, dict) else None
-        blocks = content if isinstance(content, list) else [{"text": content}]
-        for block in blocks:
-            text = get_text(block, "text") if isinstance(block, dict) else ""
-            if text.startswith(TYPED_COMMAND):
-                yield offset, text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
-
-
-def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
-    """Return whether a command that went on in the background has ended with an error.
-
-    Claude Code 2.1.222 reports the end in a notification with the use's id, a status and, in the summary's last words,
-    an exit code.
-
-    offset: of the line of its use; newer lines are searched.
-    """
-    mark = b"<tool-use-id>%s</tool-use-id>" % use_id.encode("utf-8", "surrogatepass")
-    for _, line in reverse_lines(fd, offset, None, MAX_RECORD_BYTES, mark):
-        at = line.find(mark)
-        notice = line[at : at + MAX_NOTICE_BYTES].partition(b"</summary>")[0]
-        status = notice.partition(b"<status>")[2].partition(b"</status>")[0]
-        if status and status != b"completed":
-            return True
-        code = notice.rpartition(b"exit code ")[2].rstrip(b") ")
-        return status == b"completed" and code.isdigit() and int(code) != 0
-    return False
-
-
-class ProjectFolders:
-    """The possible starts of a pattern's path: the project's root, the agent's folder, its repository."""
-
-    def __init__(self, event: "HookEvent") -> None:
-        cwd = get_text(event.payload, "cwd")
-        top = event.folders[-1] if exists(f"{event.folders[-1]}/.git") else event.root  # a worktree is outside the root
-        self.paths = [folder for folder in {event.root: 1, cwd: 1, top: 1} if folder.startswith("/")]
-        self.by_parent: dict[str, list[str]] = {}  # the results of `relative_to` by a file's folder
-
-    def paths_of(self, path: str) -> list[str]:
-        """Return all paths of a file: the absolute one, and those from the folders; the longest last."""
-        path = without_dots(path)
-        if not path.startswith("/"):
-            return [path]
-        parent, _, name = path.rpartition("/")
-        if parent not in self.by_parent:
-            full = len(self.by_parent) >= MAX_FOLDERS
-            self.by_parent[parent] = [] if full else self.relative_to(parent)
-        found = [f"{folder}{name}" for folder in self.by_parent[parent]]
-        return [path, *sorted(found, key=len)]
-
-    def relative_to(self, parent: str) -> list[str]:
-        """Return a folder's path from each of the project's folders above it, "" or with a slash at its end.
-
-        Folders are compared by device and inode if their paths differ: a link may lead to the project.
-        """
-        ids = {identity(folder) for folder in self.paths} - {None}
-        found = []
-        for folder in walk_up(parent):
-            if folder in self.paths or (ids and identity(folder) in ids):
-                found.append(f"{parent[len(folder) :].lstrip('/')}/".removeprefix("/"))
-        return found
-
-
-def identity(path: str) -> "tuple[int, int] | None":
-    """Return the device and inode of a file or folder, None if the system refuses them."""
-    try:
-        facts = posix.stat(path)
-    except (OSError, ValueError):
-        return None
-    return facts.st_dev, facts.st_ino
-
-
-def without_dots(path: str) -> str:
-    """Return a path without "." and ".." in it, without looking at the disk."""
-    if "/." not in path and not path.startswith("."):
-        return path
-    names: list[str] = []
-    for name in path.split("/"):
-        if name == ".." and names and names[-1] not in ("", ".."):
-            names.pop()
-        elif name != ".":
-            names.append(name)
-    return "/".join(names)
 
 
 # ---- blocked once for each edit and rule ---------------------------------------

@@ -53,7 +53,7 @@ MACHINES: "dict[str, Machine]" = {
         "marker_files": (),
         "marker_setting": "rules",
         "keys": {"rules": "objects"},
-        "parts": ("shell_words", "shell_line"),
+        "parts": ("machines.shell_words", "machines.shell_line", "machines.rules", "hook.edits_and_commands"),
     },
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {
@@ -114,6 +114,5 @@ def machine_modules(name: str) -> "list[str]":
     """Return the modules that a machine's hook imports, in the order of loading, by their names in the package."""
     machine = MACHINES[name]
     stores = [f"stores.{store}" for store in machine.get("stores", ())]
-    parts = [f"machines.{part}" for part in machine.get("parts", ())]
-    pure = [] if machine.get("reports") else ["machines", *parts, f"machines.{name}"]
+    pure = [] if machine.get("reports") else ["machines", *machine.get("parts", ()), f"machines.{name}"]
     return ["stores", "stores.atomic", *stores, *pure, f"hook.{name}"]

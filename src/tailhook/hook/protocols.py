@@ -27,7 +27,7 @@ class Machine(TypedDict, total=False):
     takes_broken_payload: asked even if the payload cannot be read, or does not come. Default: False.
     keys: its configuration keys, and the kinds of their values. Default: none.
     user_keys: those of its keys that a project's own file may not set. Default: none.
-    parts: the modules of `tailhook.machines` that its own one imports. A hook loads them in advance. Default: none.
+    parts: other modules that its own ones import, in the order of loading. A hook loads them in advance. Default: none.
     stores: the modules of `tailhook.stores` that it imports besides `atomic`, imported ones first. A hook loads them in
         advance, which is faster. Default: none.
     """

@@ -53,8 +53,8 @@ class TranscriptTurn:
         """
         if not fields.get("checks") and "gate" not in self.event.asked:
             return "", ""
-        preload("machines.shell_words", "machines.shell_line", "machines.gate", "hook.gate", "machines.evidence")
-        preload("hook.session_files", "hook.evidence")
+        preload("machines.shell_words", "machines.shell_line", "machines.rules", "hook.edits_and_commands")
+        preload("machines.evidence", "hook.session_files", "hook.evidence")
         from tailhook.hook.evidence import refuse_end
 
         return refuse_end(self.event, fields, reason, signal)

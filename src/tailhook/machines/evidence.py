@@ -5,7 +5,7 @@ Pure, like the machines that use it. They import it only for a loop with checks.
 
 from tailhook._core import parse_json
 from tailhook.machines import clip_field
-from tailhook.machines.gate import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, Unchecked, unchecked
+from tailhook.machines.rules import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, Unchecked, unchecked
 from tailhook.machines.shell_words import Budget
 
 TYPE_CHECKING = False
@@ -19,15 +19,19 @@ EVERY_FILE = "**"  # the pattern without --check-files
 
 
 class Beginning(Edit):
-    """The beginning of a loop, as the oldest edit: a check that never ran since is missing."""
+    """The beginning of a loop, as the oldest edit: a check that never ran since is missing.
 
-    def __init__(self, clock: str) -> None:
+    clock: returns when it was, as HH:MM; "" if that is unknown.
+    """
+
+    def __init__(self, clock: "Callable[[], str]") -> None:
         super().__init__("", "")
-        self.clock = clock
+        self.read_clock = clock
 
     def describe(self) -> str:
         """Return what happened, for a reason."""
-        return f"the loop began{self.clock and f' at {self.clock}'}"
+        clock = self.read_clock()
+        return f"the loop began{clock and f' at {clock}'}"
 
 
 class Evidence:

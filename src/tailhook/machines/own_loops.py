@@ -144,7 +144,7 @@ def describe_terms(fields: "Mapping[str, Any]", signals: "Mapping[str, str]") ->
 
         lines += describe_budgets(fields)
     if fields.get("checks"):
-        preload("machines.shell_words", "machines.shell_line", "machines.gate", "machines.evidence")
+        preload("machines.shell_words", "machines.shell_line", "machines.rules", "machines.evidence")
         from tailhook.machines.evidence import describe_checks
 
         lines += describe_checks(fields, signals)
