@@ -69,6 +69,13 @@ def test_a_stale_loop_is_ended_with_a_warning(run_idle):
     assert stop.stderr.endswith(" seconds old), allowing exit\n")
 
 
+@pytest.mark.parametrize("state", [looping(frame(iter="x")), looping(age=7300)], ids=["broken", "stale"])
+def test_the_announced_end_of_a_broken_or_stale_loop_names_its_place_and_the_next_step(project, run_idle, state):
+    said = run_idle("Done.", "--announce", state=state).answer["systemMessage"]
+    assert said.startswith("tailhook: the loop ended: ")
+    assert said.endswith(f" ({project.folder}/.jwz). To begin a new loop:  tailhook loop start")
+
+
 def test_a_corrupted_count_aborts(run_idle):
     stop = run_idle(said="Hm.", state=looping(frame(iter="$(touch /tmp/x)")))
     assert (stop.exit_code, stop.stdout) == (0, "")
