@@ -42,7 +42,7 @@ def ask(event: "HookEvent") -> "Verdict[dict[str, Any]] | None":
     event.has_paused_loop = verdict is not None and verdict.why == idle.PAUSED
     if verdict is not None and verdict.ended and isinstance(before, dict):
         event.has_ended_own_loop = bool(idle.top_frame(before.get("stack")).get("began"))
-    if verdict is not None and verdict.ended and verdict.warning:  # an end that nobody expects
+    if verdict is not None and verdict.ended and verdict.warning:  # an unexpected end
         verdict.why += f" ({loop.path}). To begin a new loop:  tailhook loop start"
     if isinstance(loop, JwzLoop) and isinstance(loop.state, dict) and loop.state.get("event") == "ABORT":
         remove_fallback(event.folders)
