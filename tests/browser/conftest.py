@@ -118,6 +118,7 @@ def board(daemon, shared_page):
     A load does not end a script or a clock in the page: a test with one of them uses `open_board`.
     """
     page, faults = shared_page
+    page.goto("about:blank")  # open details of the last test may have asked for a plate that is deleted now
     faults.clear()
     load(page, daemon)
     page.get_by_text("No sessions yet").wait_for()  # the worker knows that the plates of other tests are deleted
