@@ -369,3 +369,36 @@ def test_a_loop_never_becomes_stale_if_stale_after_is_0(project):
     (project.folder / ".claude/tailhook.json").write_text('{"idle": {"stale_after": 0}}')
     project.loop(age=10**8)
     assert project.stop("Hm.").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("agent", "exit_code", "is_context"),
+    [
+        ("claude-code_2-1-163_harness", "0", True),
+        ("claude-code_2-10-0_harness", "0", True),
+        ("claude-code_3-0_harness", "0", True),
+        ("claude-code_2-1-162_harness", "0", False),
+        ("claude-code_2-1-329_harness", "2", False),
+        ("claude-code_2-1-329_agent", "0", False),
+        ("claude-code_2-1-329-dev_harness", "0", False),
+        ("claude-code__harness", "0", False),
+        ("qwen-code_2-1-329_harness", "0", False),
+        ("", "0", False),
+    ],
+)
+def test_a_host_that_goes_on_after_a_context_gets_no_block(project, run_idle, agent, exit_code, is_context):
+    project.env["AI_AGENT"] = agent
+    stop = run_idle("Hm.", "--exit", exit_code, state=looping())
+    words = "[ITERATION 2/10] Continue working"
+    if is_context:
+        assert set(stop.answer) == {"hookSpecificOutput"}
+        given = stop.answer["hookSpecificOutput"]
+        assert (given["hookEventName"], given["additionalContext"].startswith(words)) == ("Stop", True)
+    else:
+        assert (stop.answer["decision"], stop.answer["reason"].startswith(words)) == ("block", True)
+    assert (stop.exit_code, stop.state["stack"][0]["iter"]) == (int(exit_code), 2)
+
+
+def test_another_host_gets_its_own_block_in_any_environment(project, run_idle):
+    project.env["AI_AGENT"] = "claude-code_2-1-329_harness"  # it runs in a shell of Claude Code's hook
+    assert run_idle("Hm.", "--exit", "0", "--host", "qwen", state=looping()).answer["decision"] == "block"

@@ -37,6 +37,24 @@ def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(installed):
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
 
 
+def test_the_host_gives_the_agent_an_iteration_once_and_does_not_call_it_an_error(installed):
+    with Model(START, "Begun.", DONE) as model:
+        session = installed.run(model)
+    assert model.requests[-1].prompted.count("[ITERATION 2/20]") == 1
+    summaries = [one for one in session.records("system") if one.get("subtype") == "stop_hook_summary"]
+    assert [one["hookErrors"] for one in summaries] == [[], []]
+    assert "[ITERATION 2/20]" in summaries[0]["hookAdditionalContext"][0]
+
+
+def test_to_a_version_that_ignores_contexts_at_a_stop_an_iteration_is_a_block(installed):
+    installed.env["AI_AGENT"] = "another-agent"  # the host does not replace it, so the hook knows no version
+    with Model(START, "Begun.", DONE) as model:
+        session = installed.run(model)
+    assert model.requests[-1].prompted.count("[ITERATION 2/20]") == 2
+    summaries = [one for one in session.records("system") if one.get("subtype") == "stop_hook_summary"]
+    assert ["[ITERATION 2/20]" in error for one in summaries for error in one["hookErrors"]] == [True]
+
+
 def test_the_host_gives_the_last_text_of_a_message_alone_and_that_ends_the_loop(installed, stops):
     answers = [START, [{"type": "text", "text": "All pass."}, {"type": "text", "text": DONE}]]
     with Model(*answers) as model:

@@ -40,9 +40,9 @@ class Pipeline:
         """Return the next message of the session or of one of its sub-agents."""
         if "OBEY:" in request.first:
             return "Done." if request.begun else self.obey(request)
-        if "Stop hook blocking error" not in request.said:
+        if "Stop hook additional context: " not in request.said:
             return "What is next?"
-        reason = request.said.partition('tailhook: may the agent stop?": ')[2]
+        reason = request.said.partition("Stop hook additional context: ")[2].removesuffix("\n</system-reminder>")
         [name] = re.findall(r"\*\*([a-z-]+)\*\*", reason)[:1]
         self.launched.append(name)
         return [use("Agent", description="next", prompt=f"OBEY:{reason}", subagent_type=name, **self.how)]

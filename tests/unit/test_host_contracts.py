@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from tailhook.hook.plates import KINDS, NOTIFICATIONS
+from tailhook.hook.process import block_answer
 from tailhook.hook.translated import translate_event_name
 from tailhook.hosts import DEFAULT, NAMES, find_host, gemini
 from tailhook.install.hooks_file import hooks_file_of
+from tailhook.machines import Verdict
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "contracts").glob("*.json"))}
@@ -235,6 +237,8 @@ def answers(name):
     """Return the members of tailhook's answers in the host's words, with their values, by event."""
     host, file = READERS[name], hooks_file_of(READERS[name].NAME)
     found = {file.stop_event: members_of(host.answer(BLOCK))}
+    if name == "claude-code":  # newer versions get a block as a context
+        found["Stop"] |= members_of(block_answer(Verdict("block", "", reason="Go on."), 0, (), takes_context=True))
     for event in {file.repeat_event, file.prompt_event} & registered(name):
         inner = {"hookEventName": event, "additionalContext": "A loop runs."}
         found[event] = members_of(host.answer({"hookSpecificOutput": inner}))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Answer = Callable[[dict[str, Any], int], None]
 
 
+CONTEXT_SINCE = [2, 1, 163]  # the version of Claude Code from which the agent goes on after a context at a stop
+
+
 def main(argv: "Sequence[str]") -> "NoReturn":
     """Answer one event and end the process at once: the host would wait for the interpreter's shutdown."""
     code, event, _ = run_hook(argv, posix.getppid())
@@ -129,7 +132,8 @@ def ask_machines(
             event.has_ended_loop = True
         if verdict.outcome == "block":
             code = MACHINES[name].get("exit_code", 0) if block_code is None else block_code
-            send(block_answer(verdict, code, announced), MACHINES[name].get("style", SPACED))
+            takes_context = code == 0 and type(event) is HookEvent and host_version() >= CONTEXT_SINCE
+            send(block_answer(verdict, code, announced, takes_context), MACHINES[name].get("style", SPACED))
             return code, True
         if verdict.outcome == "fail":
             exit_code = 1
@@ -171,14 +175,34 @@ def first_byte_timeout(machines: "Sequence[str] | None") -> float:
     return 0
 
 
-def block_answer(verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]") -> "dict[str, Any]":
+def host_version() -> "list[int]":
+    """Return the version of the Claude Code that runs this hook, [] if it is unknown.
+
+    Claude Code 2.1.329 sets AI_AGENT to claude-code_2-1-329_harness for its hooks. In the agent's shell it has another
+    ending.
+    """
+    name, _, rest = environment(b"AI_AGENT").partition("_")
+    version, _, runner = rest.partition("_")
+    numbers = version.split("-")
+    is_known = name == "claude-code" and runner == "harness" and all(map(str.isdecimal, numbers))
+    return [int(number) for number in numbers] if is_known else []
+
+
+def block_answer(
+    verdict: "Verdict[Any]", exit_code: int, announced: "Sequence[str]", takes_context: bool
+) -> "dict[str, Any]":
     """Return the answer that makes the agent continue and notifies the person about ended loops.
 
     Prints the reason on stderr at exit code 2: older hosts read it there, newer ones read the JSON.
+
+    takes_context: whether the agent also goes on after a context. A block is an error to Claude Code: it shows "Stop
+    hook reported a problem", and gives the agent the reason twice.
     """
     if exit_code == 2:
         write_output(2, f"{plain_lines(verdict.reason)}\n".encode("utf-8", "backslashreplace"))
-    fields = {"decision": "block", "reason": verdict.reason}
+    fields: dict[str, Any] = {"decision": "block", "reason": verdict.reason}
+    if takes_context:
+        fields = {"hookSpecificOutput": {"hookEventName": "Stop", "additionalContext": verdict.reason}}
     if messages := [*announced, *filter(None, [verdict.message])]:
         fields["systemMessage"] = "\n".join(messages)
     return fields
