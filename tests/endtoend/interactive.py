@@ -78,7 +78,7 @@ class Interactive(Terminal):
         env = {**claude.env, "TERM": "xterm-256color", "ANTHROPIC_BASE_URL": model.url}
         super().__init__([str(host_path("claude")), *flags], env, claude.project)
         self.drain()
-        self.shows("modeon")
+        self.shows("modeon", "?forshortcuts")  # 2.1.329, 2.1.163
         self.shows("\u276f")  # the sign of the prompt
         time.sleep(1)
         if self.begins_idle:
@@ -97,9 +97,9 @@ class Interactive(Terminal):
                     if seen[-1:] != [plate["status"]]:
                         seen.append(plate["status"])
 
-    def shows(self, words: str, seconds: float = STARTS_S) -> None:
-        """Wait until the words were drawn; blanks do not count."""
-        wait_until(lambda: words in CONTROLS.sub("", self.seen), seconds)
+    def shows(self, *words: str, seconds: float = STARTS_S) -> None:
+        """Wait until one of the words was drawn; blanks do not count."""
+        wait_until(lambda: any(one in CONTROLS.sub("", self.seen) for one in words), seconds)
 
     def type(self, *keys: str) -> None:
         """Type keys or words, one after the other."""
