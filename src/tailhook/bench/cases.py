@@ -132,6 +132,11 @@ def loop_with_every_field(folder: Path) -> Path:
     return idle_loop(60, **fields)(folder)
 
 
+def loop_with_a_check(folder: Path) -> Path:
+    """Make a loop of tailhook's own that ends only after a successful check."""
+    return idle_loop(60, began=iso_time(time.time() - 3600), checks=["pytest -q"])(folder)
+
+
 def ralph_loop(folder: Path) -> Path:
     """Make a ralph loop."""
     path = folder / ".claude" / RALPH_FILE
@@ -203,6 +208,7 @@ CASES = (
     Case("idle", "iteration 500", WORKING, True, idle_loop(60, earlier=500)),
     Case("idle", "every field", WORKING, True, loop_with_every_field, (EDIT_USE, CHECK_USE)),
     Case("idle", "completing", f"All tests pass.\n\n{DONE}", False, idle_loop(60)),
+    Case("idle", "checked end", f"All tests pass.\n\n{DONE}", False, loop_with_a_check, (EDIT_USE, CHECK_USE)),
     Case("idle", "stale", "Hello again.", False, idle_loop(8000)),
     Case("ralph", "active", WORKING, True, ralph_loop),
     Case("ralph", "promise kept", "All tests pass: <promise>GREEN</promise>", False, ralph_loop),
