@@ -32,7 +32,7 @@ def test_a_loop_ends_at_the_signal_and_not_at_one_in_code(installed):
     with Model(*answers) as model:
         session = installed.run(model)
     assert iterations(model) == [0, 0, 2, 3, 4, 0, 5]
-    assert "from the tool" in model.requests[5].said
+    assert "from the tool" in model.requests[5].prompted
     assert session.result["result"].endswith(DONE)
     assert json.loads(installed.tailhook("loop", "status", "--json"))["state"]["reason"] == "COMPLETE"
 

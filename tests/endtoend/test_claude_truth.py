@@ -16,7 +16,7 @@ from itertools import pairwise
 import httpx
 import pytest
 from interactive import DOWN, ENTER, ESCAPE, Interactive, mcp_flags
-from model import Model, bash, use
+from model import MessagesHandler, Model, bash, use
 from run_hosts import host_path
 from support.daemon import daemon_in
 from test_claude_status import QUESTION, RefusingModel, agent, conversations
@@ -395,6 +395,30 @@ def a_refusal_of_the_api(host):
     host.prompt("Go.")
     host.shows("APIError")
     host.is_now("error")
+
+
+class FlaggedHandler(MessagesHandler):
+    """An API whose safety classifier stops every message."""
+
+    def send_events(self, message):
+        """Send the message's events with that reason."""
+        super().send_events({**message, "stop_reason": "refusal"})
+
+
+class FlaggedModel(Model):
+    """A model whose messages the API stops."""
+
+    def api(self):
+        """Return the handler of requests."""
+        return FlaggedHandler
+
+
+@scenario(model=FlaggedModel)
+def a_message_that_the_api_has_stopped(host):
+    host.prompt("Go.")
+    host.shows("APIError")
+    host.is_now("error")
+    host.stays_so(8)
 
 
 @scenario(bash("mkdir -p deep && cd deep && pwd"), bash("sleep 2"), "All done.", flags=ALL)

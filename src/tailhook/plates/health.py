@@ -67,10 +67,6 @@ HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exit
 MAX_NEWEST_RECORDS = 50  # from the transcript's end, to search for the session's newest record
 MAX_RECORDS_TO_CALLS = 500  # the same, but the session waits for tools: their calls are searched too
 MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
-# Types of records without a time that Claude Code 2.1.329 writes beside others, whatever the session does.
-BOOKKEEPING = frozenset(
-    ("mode", "permission-mode", "atis-latch", "last-prompt", "cost-state", "tools-used", "file-history-snapshot")
-)
 
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
 MAX_MESSAGE_CHARS = 100_000  # of the agent's last message
@@ -476,15 +472,13 @@ class LookBuilder:
             self.is_before = record.offset < self.since.size
         results = results_in(line, record) if self.since.calls else frozenset()
         is_others = record.is_sidechain != self.since.is_agents or bool(results and not results & self.since.calls)
+        is_words = record.role in ("assistant", "user", "human") and not record.is_meta
         if not self.is_before:
             self.others += is_others
             self.rest += not is_others
-            self.has_grown |= (
-                at is None and not is_others and record.type not in BOOKKEEPING and self.since.size is not None
-            )
+            self.has_grown |= at is None and is_words and not is_others and self.since.size is not None
         if at is not None and not is_others:
             self.newest = at if self.newest is None else max(self.newest, at)
-        is_words = record.role in ("assistant", "user", "human") and not record.is_meta
         if not is_words or record.is_sidechain != self.since.is_agents:
             return
         if self.own is None and at is not None and not record.is_api_error:
