@@ -35,6 +35,18 @@ def test_every_byte_but_the_counts_stays(project):
     assert path.read_bytes() == text.replace(b"'07'", b"8", 1)
 
 
+@pytest.mark.parametrize(
+    ("character", "count", "is_context"),
+    [("x", 10_000, True), ("x", 10_001, False), ("\U0001f600", 5000, True), ("\U0001f600", 5001, False)],
+)
+def test_a_prompt_that_a_context_would_only_preview_comes_back_as_a_block(project, character, count, is_context):
+    project.env["AI_AGENT"] = "claude-code_2-1-329_harness"  # its limit is 10,000 units of UTF-16
+    project.ralph(prompt=character * count)
+    answer = project.stop("Still red.").answer
+    given = answer["hookSpecificOutput"]["additionalContext"] if is_context else answer["reason"]
+    assert (given, "decision" in answer) == (character * count, not is_context)
+
+
 @pytest.mark.parametrize("flags", [["--exit", "2"], ["--exit=2"]])
 def test_exit_2_can_be_asked_for(project, flags):
     project.ralph()

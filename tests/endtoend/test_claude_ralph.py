@@ -28,6 +28,15 @@ def test_the_prompt_comes_back_until_the_promise_is_kept(installed):
     assert not (installed.project / ".claude" / "ralph-loop.local.md").exists()
 
 
+def test_a_long_prompt_comes_back_whole(installed):
+    prompt = " ".join(map(str, range(4000)))
+    (installed.project / "PROMPT.md").write_text(prompt)
+    installed.tailhook("ralph", "start", "--completion-promise", "OK", "--prompt-file", "PROMPT.md")
+    with Model("One.", "<promise>OK</promise>") as model:
+        installed.run(model)
+    assert [prompt in request.said for request in model.requests] == [False, True]
+
+
 def test_it_ends_at_its_last_iteration_and_reports_that(installed, stops):
     with Model(start("--max-iterations", "3"), "One.", "Two.", "Three.") as model:
         installed.run(model)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 CONTEXT_SINCE = [2, 1, 163]  # the version of Claude Code from which the agent goes on after a context at a stop
+MAX_CONTEXT_UNITS = 10_000  # of UTF-16; the agent gets only a preview of a longer context, but the whole of a block
 
 
 def main(argv: "Sequence[str]") -> "NoReturn":
@@ -132,7 +133,7 @@ def ask_machines(
             event.has_ended_loop = True
         if verdict.outcome == "block":
             code = MACHINES[name].get("exit_code", 0) if block_code is None else block_code
-            takes_context = code == 0 and type(event) is HookEvent and host_version() >= CONTEXT_SINCE
+            takes_context = code == 0 and type(event) is HookEvent and fits_context(verdict.reason)
             send(block_answer(verdict, code, announced, takes_context), MACHINES[name].get("style", SPACED))
             return code, True
         if verdict.outcome == "fail":
@@ -186,6 +187,12 @@ def host_version() -> "list[int]":
     numbers = version.split("-")
     is_known = name == "claude-code" and runner == "harness" and all(map(str.isdecimal, numbers))
     return [int(number) for number in numbers] if is_known else []
+
+
+def fits_context(reason: str) -> bool:
+    """Return whether the agent reads a whole reason, and goes on, if the host gets it as a context."""
+    units = len(reason) + sum(character > "\uffff" for character in reason)
+    return units <= MAX_CONTEXT_UNITS and host_version() >= CONTEXT_SINCE
 
 
 def block_answer(
