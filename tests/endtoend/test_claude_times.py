@@ -1,6 +1,7 @@
 """What the hooks cost in Claude Code: as it notes itself (`durationMs` of stops), and in turns of many tool calls."""
 
 import json
+import resource
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+import psutil
 import pytest
 from model import Model, bash, use
 
@@ -163,18 +165,18 @@ def test_the_events_of_a_turn_of_tool_calls(claude, tmp_path, agents, report):
 
 @pytest.fixture
 def receiver(tmp_path):
-    """Yield the URL of a resident server of hooks over HTTP, and the file that gets what it receives."""
+    """Yield the URL of a resident server of hooks over HTTP, the file that gets what it receives, and its process."""
     log = tmp_path / "http.jsonl"
     argv = [sys.executable, str(RECEIVERS), "http", str(log)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
-        yield f"http://127.0.0.1:{int(server.stdout.readline())}/", log
+        yield f"http://127.0.0.1:{int(server.stdout.readline())}/", log, psutil.Process(server.pid)
         server.terminate()
 
 
 def handler_users(claude, folder, receiver) -> dict:
     """Return a user for each kind of handler, and the file that gets a line for each of the user's events."""
     users = {kind: user for kind, [user] in users_of(claude, folder, HANDLERS, 1).items()}
-    url, log = receiver
+    url, log, _ = receiver
     logs = {"http": log, "no hook": log, "mcp_tool": folder / "mcp.jsonl"}
     install_handler(users["no hook"], command(["/bin/true"]), "PreCompact")  # the same settings, but for the events
     install_handler(users["http"], {"type": "http", "url": url}, *EVERY_EVENT)
@@ -197,6 +199,12 @@ def last_handler(settings: dict, event: str) -> dict:
     return settings["hooks"][event][-1]["hooks"][-1]
 
 
+def processor_s(server: psutil.Process) -> float:
+    """Return the processor time of all programs that have ended, hosts with their hooks, and of the resident server."""
+    ended, resident = resource.getrusage(resource.RUSAGE_CHILDREN), server.cpu_times()
+    return ended.ru_utime + ended.ru_stime + resident.user + resident.system
+
+
 def lines_in(path) -> int:
     """Return how many lines a file has, 0 if it is missing."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
@@ -205,18 +213,20 @@ def lines_in(path) -> int:
 def test_handlers_that_the_host_need_not_wait_for(claude, tmp_path, receiver, report):
     """All kinds of handlers take turns. What a session's events cost, and how many are lost when the host exits.
 
-    The shortest turn of each kind counts: a busy computer only adds to it.
+    The cheapest session of each kind counts: a busy computer only adds to it. Its time is the processor's, of the host
+    and of all that its hooks start: the host waits for other things at the same time as for its hooks.
     """
     users = handler_users(claude, tmp_path, receiver)
-    times: dict[str, list[float]] = {kind: [] for kind in users}
+    costs: dict[str, list[float]] = {kind: [] for kind in users}
     received: dict[str, int] = dict.fromkeys(users, 0)
     for _ in range(HANDLER_ROUNDS):
         for kind, (user, log) in users.items():
-            before = lines_in(log)
-            times[kind] += turns_s(user, FEW_TURNS, [use("Read", file_path=str(user.settings))])
+            before, began = lines_in(log), processor_s(receiver[-1])
+            turns_s(user, FEW_TURNS, [use("Read", file_path=str(user.settings))])
+            costs[kind].append(processor_s(receiver[-1]) - began)
             received[kind] += lines_in(log) - before
-    for kind, found in times.items():
-        added = per_event_ms([min(found)], [min(times["no hook"])])
+    for kind, found in costs.items():
+        added = (min(found) - min(costs["no hook"])) / SESSION_EVENTS * 1000
         lost = HANDLER_ROUNDS * SESSION_EVENTS - received[kind]
-        report(f"a handler of plates' events: {kind} {added:+.2f} ms an event over no hook; {lost} events missing")
+        report(f"a handler of plates' events: {kind} {added:+.2f} ms of the processor an event; {lost} events missing")
     assert received["command"] == HANDLER_ROUNDS * SESSION_EVENTS
