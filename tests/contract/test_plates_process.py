@@ -79,7 +79,7 @@ EVENTS = [
     ("Interrupt", {"turn_id": "t"}, "interrupted"),
     ("SessionEnd", {"reason": "logout"}, "session_end"),
     ("SubagentStop", {"agent_id": "a"}, "subagent_stop"),
-    ("SubagentStart", {"agent_id": "a"}, None),
+    ("SubagentStart", {"agent_id": "a"}, "subagent_start"),
     ("PreCompact", {}, None),
     ("PostCompact", {"trigger": "manual"}, "turn_ended"),
     ("PostCompact", {"trigger": "auto"}, None),

@@ -4,6 +4,7 @@ import os
 import threading
 
 import pytest
+from codex_agents import FirstTools, SecondTools, by_agent, result_of
 from other_hosts import Codex
 from support.daemon import daemon_in, wait_until
 
@@ -57,6 +58,59 @@ def test_a_session_is_idle_after_escape_before_the_first_answer(codex, board):
         wait_until(lambda: board() == ["idle"])
         over.set()
         assert codex.events()[-1] == "interrupted"
+
+
+def newest(daemon):
+    """Return the type of the newest event that the board shows, and the session's status after it."""
+    return [(plate["last_event_type"], plate["status"]) for plate in daemon.plates().values()]
+
+
+@pytest.mark.parametrize("tools", [FirstTools, SecondTools])
+def test_a_session_runs_after_its_stop_until_its_sub_agent_ends(codex, daemon, tools):
+    asked, over = threading.Event(), threading.Event()
+
+    def parent(request):
+        yield tools.spawn("Do a part.", fork=True)
+        assert asked.wait(60)
+        yield "I stop."
+
+    def child(request):
+        asked.set()
+        over.wait()
+        yield codex.bash("echo a part")
+        yield "The part is done."
+
+    codex.settings = tools.settings
+    with codex.model(*by_agent(parent, child)) as model, codex.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: newest(daemon) == [("stop", "running")])
+        over.set()
+        wait_until(lambda: newest(daemon) == [("subagent_stop", "idle")])
+        assert codex.events()[-3:] == ["tool_start", "tool_call", "subagent_stop"]
+
+
+@pytest.mark.parametrize("tools", [FirstTools, SecondTools])
+def test_a_session_is_idle_once_its_agent_has_killed_the_sub_agent(codex, daemon, tools):
+    asked, over = threading.Event(), threading.Event()
+
+    def parent(request):
+        agent = result_of((yield tools.spawn("Do a part.", fork=False)))
+        assert asked.wait(60)
+        yield tools.kill(agent)
+        yield "I have killed it."
+
+    def child(request):
+        asked.set()
+        over.wait()
+        yield "Too late."
+
+    codex.settings = tools.settings
+    with codex.model(*by_agent(parent, child)) as model, codex.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: codex.events()[-1:] == ["stop"])
+        wait_until(lambda: [status for _, status in newest(daemon)] == ["idle"])
+        over.set()
+        assert (codex.events().count("subagent_start"), codex.events().count("subagent_stop")) == (1, 0)
 
 
 def words(daemon):

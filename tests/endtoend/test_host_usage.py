@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from codex_agents import FirstTools, SecondTools, by_agent, result_of
 from model import use
 from model_openai import Billed
 from other_hosts import Codex, Copilot, Gemini
@@ -137,73 +138,10 @@ def test_an_old_session_that_is_resumed_and_forked_counts_once(codex):
     check_bill(codex, model, old.bill)
 
 
-class FirstTools:
-    """The tools of Codex for sub-agents, in the form that it offers to most models."""
-
-    settings = "[agents]\nmax_depth = 2\n"
-
-    @staticmethod
-    def spawn(task, fork, **more):
-        """Spawn a sub-agent.  fork: whether it has its parent's history."""
-        return [use("spawn_agent", message=task, fork_context=fork, **more)]
-
-    @staticmethod
-    def wait(agent):
-        """Wait for an agent.  agent: the result of `spawn`."""
-        return [use("wait_agent", targets=[json.loads(agent)["agent_id"]], timeout_ms=60_000)]
-
-    @staticmethod
-    def ask(agent, task):
-        """Give an agent another task."""
-        return [use("send_input", target=json.loads(agent)["agent_id"], message=task)]
-
-
-class SecondTools:
-    """The tools of Codex for sub-agents with names (multi_agent_v2)."""
-
-    settings = "[features]\nmulti_agent_v2 = true\n"
-
-    @staticmethod
-    def spawn(task, fork, **more):
-        """Spawn a sub-agent.  fork: whether it has its parent's history."""
-        turns = "all" if fork else "none"
-        return [use("spawn_agent", task_name="helper", message=task, fork_turns=turns, **more)]
-
-    @staticmethod
-    def wait(agent):
-        """Wait for any agent."""
-        return [use("wait_agent", timeout_ms=60_000)]
-
-    @staticmethod
-    def ask(agent, task):
-        """Give an agent another task.  agent: the result of `spawn`."""
-        return [use("followup_task", target=json.loads(agent)["task_name"], message=task)]
-
-
-def by_agent(*scripts):
-    """Return answers to several agents. The n-th agent that asks gets those of the n-th script.
-
-    scripts: generator functions. They take the agent's first request, yield answers, and get the further requests.
-    """
-    running, waiting = {}, iter(scripts)
-
-    def answer(request):
-        agent = request.body["client_metadata"]["thread_id"]
-        try:
-            if agent in running:
-                return running[agent].send(request)
-            running[agent] = next(waiting)(request)
-            return next(running[agent])
-        except StopIteration:
-            return "There is nothing more to do."
-
-    return [answer] * 100
-
-
 def spawned(tools, task, fork, result, **more):
     """Spawn a sub-agent, and wait for its result. Return what `spawn` returned to its parent."""
     request = yield tools.spawn(task, fork, **more)
-    agent = [one["output"] for one in request.messages if one.get("type") == "function_call_output"][-1]
+    agent = result_of(request)
     yield from awaited(tools, agent, request, result)
     return agent
 

@@ -46,6 +46,7 @@ TABLE = {
     "stop_failure": [ERROR] * 7,
     "input_asked": [INPUT] * 7,
     "input_given": ["starting", RUNNING, IDLE, RUNNING, APPROVAL, ERROR, CLOSED],
+    "subagent_start": ["starting", RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED],
     "subagent_stop": ["starting", RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED],
 }
 events = st.sampled_from(sorted(TABLE)) | st.text(min_size=1).map("tool_start:{}".format)

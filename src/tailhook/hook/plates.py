@@ -30,6 +30,7 @@ KINDS = {
     "PermissionDenied": "tool_call",
     "Elicitation": "input_asked",
     "ElicitationResult": "input_given",
+    "SubagentStart": "subagent_start",
     "SubagentStop": "subagent_stop",
     "Stop": "stop",
     "StopFailure": "stop_failure",

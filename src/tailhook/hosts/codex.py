@@ -78,6 +78,7 @@ HOOKS_FILE: "HooksFileFields" = {
         "PostToolUse": "*",
         "PermissionRequest": "*",
         "PostCompact": "manual",
+        "SubagentStart": None,
         "SubagentStop": None,
         "Interrupt": None,
         "SessionEnd": None,

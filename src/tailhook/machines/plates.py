@@ -31,7 +31,8 @@ class Status(Enum):
 class EventKind(Enum):
     """What happened to a session. The hooks report all but `permission_given` and `health_check_recovery`.
 
-    The daemon finds these two, `interrupted` and `turn_ended` in transcripts, hosts' files and processes.
+    The daemon finds these two in transcripts, hosts' files and processes, and there `interrupted`, `turn_ended` and
+    `subagent_stop`, too.
     """
 
     SESSION_START = "session_start"
@@ -45,6 +46,7 @@ class EventKind(Enum):
     PERMISSION_GIVEN = "permission_given"  # a tool that waited for approval runs
     INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
     INPUT_GIVEN = "input_given"  # the person answered the MCP server
+    SUBAGENT_START = "subagent_start"  # of Codex: its stop lists no agents
     SUBAGENT_STOP = "subagent_stop"
     SESSION_END = "session_end"
     TURN_ENDED = "turn_ended"
@@ -84,6 +86,7 @@ AFTER = {
 LEAVING: dict[EventKind, dict[Status, Status]] = {
     EventKind.PERMISSION_GIVEN: {Status.AWAITING_APPROVAL: Status.RUNNING},
     EventKind.INPUT_GIVEN: {Status.AWAITING_INPUT: Status.RUNNING},
+    EventKind.SUBAGENT_START: {},
     EventKind.SUBAGENT_STOP: {},
     EventKind.TURN_ENDED: {Status.RUNNING: Status.IDLE},
     EventKind.HEALTH_CHECK_RECOVERY: dict.fromkeys(ATTENTION, Status.IDLE),
@@ -125,6 +128,7 @@ def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> 
 
 MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server or the host asks outside of any tool
 HOST = "dialog"  # in place of an MCP server's prefix, if the host's own dialog asks
+AGENT = "a sub-agent"  # in place of a tool's name, from the start of a sub-agent to its stop
 
 
 class Detail(NamedTuple):
@@ -132,7 +136,8 @@ class Detail(NamedTuple):
 
     tool_use_id: of the tool that the event is about.
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
-    about: what the tool works on, such as its command. It distinguishes two uses of one tool.
+    about: what the tool works on, such as its command. It distinguishes two uses of one tool. Of SUBAGENT_START it is
+        the path of the sub-agent's transcript.
     agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
     is_hosts: the host wrote the prompt by itself, or restarted the session by itself after a compaction.
     """
@@ -145,7 +150,7 @@ class Detail(NamedTuple):
 
 
 class OpenTool(NamedTuple):
-    """A tool that has started and not ended, or a question to the person with an unknown tool.
+    """A tool or a sub-agent that has started and not ended, or a question to the person with an unknown tool.
 
     tool_use_id, name, about, agent_id: as in a Detail.
     wait: AWAITING_INPUT or AWAITING_APPROVAL while the tool waits for the person; otherwise None.
@@ -170,7 +175,8 @@ class Situation(NamedTuple):
 
     status: for the boards.
     tools: the open ones, oldest first.
-    beneath: the status of the session's own agent while a sub-agent waits for the person; otherwise None.
+    beneath: the status of the session's own agent while a sub-agent waits for the person, or works although the own
+        agent is idle; otherwise None.
     """
 
     status: Status
@@ -186,6 +192,11 @@ class Situation(NamedTuple):
     def waits(self) -> Tools:
         """The tools that wait for the person."""
         return tuple(tool for tool in self.tools if tool.wait)
+
+    @property
+    def agents(self) -> Tools:
+        """The sub-agents that work."""
+        return tuple(tool for tool in self.tools if tool.name == AGENT)
 
 
 def follow(before: Situation, event: Event, detail: Detail, is_late: bool = False) -> "tuple[Situation, bool]":
@@ -220,12 +231,13 @@ def settle(own: Status, tools: Tools) -> Situation:
     """Return the situation of a session whose own agent has a status.
 
     If something waits while the own agent runs or is idle, a sub-agent waits. Then the status is the wait's, and the
-    own agent's status is kept in `beneath`.
+    own agent's status is kept in `beneath`. The session is not idle while a sub-agent works.
     """
     waits = [tool.wait for tool in tools if tool.wait]
     if waits and own in (Status.RUNNING, Status.IDLE):
         return Situation(transition(own, ASKED[waits[-1]]), tools, own)
-    return Situation(own, tools)
+    after = Situation(own, tools)
+    return after._replace(status=Status.RUNNING, beneath=own) if own is Status.IDLE and after.agents else after
 
 
 def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
@@ -305,7 +317,7 @@ def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple
         if (same and not fresh) or (is_late and not found):
             return before.tools, False
     else:
-        found = list(before.tools)
+        found = [tool for tool in before.tools if tool.name != AGENT]
         if is_late or before.waits:
             return before.tools, False
     asked = found[-1] if found else OpenTool("", detail.tool, detail.about, detail.agent_id)
@@ -345,6 +357,13 @@ def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
     return tools, any(not tool.agent_id for tool in asked)
 
 
+def subagent_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
+    """Return the open tools after the start of a sub-agent, and that the event does not reach the table."""
+    if not detail.agent_id:
+        return before.tools, False
+    return opened(before.tools, OpenTool("", AGENT, detail.about, detail.agent_id)), False
+
+
 def opened(tools: Tools, tool: OpenTool) -> Tools:
     """Return the tools with another one. It replaces the same tool. If there are too many, the oldest is forgotten."""
     key = same_tool(tool)
@@ -366,6 +385,7 @@ TOOL_EVENTS = {
     EventKind.PERMISSION_GIVEN: permission_given,
     EventKind.INPUT_ASKED: input_asked,
     EventKind.INPUT_GIVEN: input_given,
+    EventKind.SUBAGENT_START: subagent_start,
 }
 # The kinds of questions to the person, by the status that follows.
 ASKED = {

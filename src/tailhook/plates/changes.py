@@ -9,6 +9,8 @@ from tailhook.plates.tables import Plate
 
 FACTS = [name for name, hint in get_type_hints(PlateFields, include_extras=True).items() if IS_FACT in get_args(hint)]
 
+AFTER_STOPS = EventKind.TURN_ENDED, EventKind.SUBAGENT_STOP  # the loop of a session is still paused
+
 
 class Change(NamedTuple):
     """What an event does to its plate.
@@ -115,7 +117,7 @@ def count_background_agents(plate: Plate, report: Report, event: Event) -> int |
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
     """Store what a board shows of an event that changes the session's status."""
     has_failed = event.has_error or event.kind is EventKind.STOP_FAILURE
-    if event.kind is not EventKind.TURN_ENDED or plate["last_event_type"] != STOP_PAUSED:
+    if event.kind not in AFTER_STOPS or plate["last_event_type"] != STOP_PAUSED:
         plate["last_event_type"] = report.event_type
     plate["error"] = report.error if has_failed else None
     if report.tool_name and event.kind in (EventKind.TOOL_START, EventKind.PERMISSION_ASKED):

@@ -71,6 +71,7 @@ MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
 MAX_MESSAGE_CHARS = 100_000  # of the agent's last message
 MAX_CHARACTER_BYTES = 4  # in UTF-8
+TURN_START, TURN_ENDS = "task_started", ("task_complete", "turn_aborted")  # of Codex
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
 Stamp = tuple[int, int, int]  # see `stamp_of`
@@ -92,6 +93,7 @@ class Since(NamedTuple):
 
 
 ANY_TIME = Since()
+OF_AGENT = Since(is_agents=True)
 OF_DIALOGS = Event(EventKind.INPUT_ASKED), Event(EventKind.INPUT_GIVEN)
 # Unless a hook is late:
 UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY), Event(EventKind.INPUT_ASKED)
@@ -283,9 +285,13 @@ class Health:
         for asked in commands_of(plate):
             if self.has_begun(*asked.process):
                 return Event(EventKind.PERMISSION_GIVEN), asked.tool
+        situation = situation_of(plate)
+        for agent in situation.agents:
+            look = self.look(agent.about, OF_AGENT)
+            if look is not None and look.turn_over:
+                return Event(EventKind.SUBAGENT_STOP), agent
         if status not in EXAMINED or not plate["transcript_path"]:
             return None, None
-        situation = situation_of(plate)
         has_dialog = host is not None and any(tool.name == HOST for tool in situation.waits)
         event, tool = None, None
         if not has_dialog:  # otherwise only the host knows when it ends
@@ -445,6 +451,7 @@ class LookBuilder:
         self.since = since
         self.own: Record | None = None  # the session's newest record that has a time
         self.has_ended = False  # whether that record ends the turn
+        self.turn: str | None = None  # the newest event of Codex about a turn, in a sub-agent's transcript
         self.newest: float | None = None
         self.has_grown = False
         self.others = self.rest = 0  # records after the event, of sub-agents and other tools; and all others after it
@@ -465,6 +472,8 @@ class LookBuilder:
 
         line: the record's bytes.
         """
+        if self.since.is_agents and self.turn is None and len(line) <= MAX_DECODED_BYTES:
+            self.turn = turn_event(record)
         at = parse_timestamp(record.timestamp)
         if self.since.size is None:
             self.is_before = self.is_before or (at is not None and at <= self.since.at)
@@ -512,7 +521,7 @@ class LookBuilder:
             changed,
             None if own is None else parse_timestamp(own.timestamp),
             own is not None and own.text.startswith(INTERRUPTED),
-            self.has_ended,
+            self.has_ended or self.turn in TURN_ENDS,
             self.newest,
             self.has_grown,
             self.others > 0 and not self.rest,
@@ -593,6 +602,18 @@ def open_transcript(path: str) -> io.FileIO:
 def ends_turn(record: Record) -> bool:
     """Return whether the message ends the agent's turn."""
     return record.role == "assistant" and message_of(record).get("stop_reason") == "end_turn"
+
+
+def turn_event(record: Record) -> str | None:
+    """Return the type of an event about a turn in a rollout of Codex (0.169.0), or None for any other record."""
+    if record.type != "event_msg":
+        return None
+    try:
+        item = record.json().get("payload")
+    except ValueError:
+        return None
+    kind = item.get("type") if isinstance(item, dict) else None
+    return kind if kind == TURN_START or kind in TURN_ENDS else None
 
 
 def message_of(record: Record) -> dict[str, Any]:

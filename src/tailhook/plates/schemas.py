@@ -178,10 +178,11 @@ class Report(BaseModel):
     def detail(self) -> Detail:
         """Return the event's other facts, for the state machine."""
         params = self.tool_params or {}
+        is_agent = self.event_type == EventKind.SUBAGENT_START.value
         return Detail(
             tool_use_id=self.tool_use_id or "",
             tool=(self.tool_name or "")[:MAX_DETAIL_CHARS],
-            about=find_subject(params)[:MAX_DETAIL_CHARS],
+            about=(self.transcript_path or "") if is_agent else find_subject(params)[:MAX_DETAIL_CHARS],
             agent_id=self.agent_id or "",
             is_hosts=self.by_host or self.source == "compact",
         )

@@ -49,7 +49,8 @@ def last_write(plate: Plate) -> float:
     Returns 0 if there is none.
     """
     path = plate["transcript_path"]
-    return max(map(changed_at, transcripts_of(path)), default=0.0) if path else 0.0
+    paths = [agent.about for agent in situation_of(plate).agents] + ([*transcripts_of(path)] if path else [])
+    return max(map(changed_at, paths), default=0.0)
 
 
 def transcripts_of(path: str) -> Iterator[str]:

@@ -33,7 +33,7 @@ class Plate(PlateFields):
     event_ts, event_mono: of the newest event, by the clocks of its hook.
     transcript_size: in bytes, at the newest event.
     tools: the open tools, see `changes.situation_of`.
-    beneath: the session's own status while a sub-agent waits for the person.
+    beneath: see `tailhook.machines.plates.Situation`.
     unprompted: whether the session has started and got no prompt yet.
     background: how many agents worked in the background when the turn ended; None after any other event.
     silent_since: when the last sign of the session came, in Unix milliseconds; None unless it has been silent for too

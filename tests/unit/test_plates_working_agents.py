@@ -1,0 +1,127 @@
+"""A session runs while its sub-agents work, although its own agent has stopped (Codex 0.169)."""
+
+import json
+import os
+
+import pytest
+from support.plate_reports import report, status
+from support.plate_situations import APPROVAL, CLOSED, ERROR, IDLE, RUNNING, happen, play
+
+from tailhook.plates.display import describe_plate
+from tailhook.plates.health import Health
+from tailhook.plates.signs import last_write
+
+
+def test_a_stop_is_idle_once_the_last_sub_agent_has_stopped():
+    play(
+        ("a/subagent_start", RUNNING),
+        ("b/subagent_start", RUNNING),
+        ("a/tool_start:Bash=1", RUNNING),
+        ("stop", RUNNING),
+        ("a/tool_call:Bash=1", RUNNING),
+        ("a/subagent_stop", RUNNING),
+        ("c/subagent_stop", RUNNING),  # its start is unknown
+        ("b/subagent_stop", IDLE),
+    )
+
+
+def test_a_sub_agent_that_stops_before_its_session_leaves_nothing():
+    play(("a/subagent_start", RUNNING), ("a/subagent_stop", RUNNING), ("stop", IDLE))
+
+
+def test_a_start_that_is_reported_after_the_stop_still_counts():
+    play(("stop", IDLE), ("a/subagent_start late", RUNNING), ("a/subagent_stop", IDLE))
+
+
+def test_the_start_of_an_agent_without_an_id_changes_nothing():
+    situation = play(("stop", IDLE))
+    assert happen(situation, "subagent_start") == (situation, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "then", "last"),
+    [
+        ("interrupted", RUNNING, IDLE),  # it interrupts the session's own agent alone
+        ("prompt_submit", RUNNING, RUNNING),
+        ("turn_ended", RUNNING, IDLE),
+        ("stop_failure", ERROR, ERROR),
+        ("session_start", RUNNING, RUNNING),
+        ("session_end", CLOSED, CLOSED),
+    ],
+)
+@pytest.mark.parametrize("before", [[], [("stop", RUNNING)]])
+def test_what_happens_to_the_session_while_a_sub_agent_works(before, words, then, last):
+    play(("a/subagent_start", RUNNING), *before, (words, then), ("a/subagent_stop", last))
+
+
+def test_a_working_sub_agent_may_wait_for_the_person():
+    play(
+        ("a/subagent_start", RUNNING),
+        ("stop", RUNNING),
+        ("a/tool_start:Bash=1", RUNNING),
+        ("a/permission_asked:Bash", APPROVAL),
+        ("a/tool_call:Bash=1", RUNNING),
+        ("a/subagent_stop", IDLE),
+    )
+
+
+def test_a_notification_without_a_tool_is_not_about_the_sub_agent_itself():
+    situation = play(("tool_start:Bash=1", RUNNING), ("a/subagent_start", RUNNING), ("permission_asked", APPROVAL))
+    play(("tool_call:Bash=1", RUNNING), situation=situation)
+
+
+def started(database, transcript):
+    """Record the start of a sub-agent with a transcript, and the stop of its session."""
+    database.record(report("prompt_submit"), owner="me")
+    database.record(report("subagent_start", agent_id="a", transcript_path=str(transcript)), owner="me")
+    database.record(report("stop"), owner="me")
+    assert status(database) == "running"
+
+
+def rollout(*types):
+    """Return the lines of a rollout with events of these types, and with a message after them."""
+    said = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "task_complete"}]}
+    records = [
+        *({"type": "event_msg", "payload": {"type": kind, "turn_id": "t"}} for kind in types),
+        {"type": "event_msg", "payload": {"type": "token_count", "info": None}},
+        {"type": "event_msg", "payload": None},
+        {"type": "response_item", "payload": said},
+    ]
+    return "".join(json.dumps(record) + "\n" for record in records) + '{"type":"event_msg","payload":{"type":\n'
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ([], "running"),
+        (["task_started"], "running"),
+        (["task_complete", "task_started"], "running"),  # of its parent, before the agent's own
+        (["task_started", "turn_aborted"], "idle"),
+        (["task_started", "task_complete"], "idle"),
+    ],
+)
+def test_the_transcript_of_a_killed_sub_agent_shows_its_end(database, tmp_path, types, expected):
+    transcript = tmp_path / "rollout.jsonl"
+    started(database, transcript)
+    health = Health(database, "me", lambda: True)
+    health.check()
+    assert status(database) == "running"  # there is no transcript yet
+    transcript.write_text(rollout(*types))
+    health.check()
+    assert status(database) == expected
+
+
+def test_a_write_to_the_transcript_of_a_working_sub_agent_is_a_sign(database, tmp_path):
+    transcript = tmp_path / "rollout.jsonl"
+    started(database, transcript)
+    assert last_write({**database.get("s"), "transcript_path": None}) == 0
+    transcript.touch()
+    os.utime(transcript, (50, 50))
+    assert last_write({**database.get("s"), "transcript_path": None}) == 50
+
+
+def test_a_paused_loop_is_still_shown_when_the_last_sub_agent_has_stopped(database):
+    database.record(report("subagent_start", agent_id="a", transcript_path="/t"))
+    database.record(report("stop_paused"))
+    database.record(report("subagent_stop", agent_id="a"))
+    assert (status(database), describe_plate(database.get("s"), "p")["detail"]) == ("idle", "loop paused")
