@@ -37,6 +37,7 @@ PACKAGES = {
 }
 PARALLEL = "2"  # tests at once
 ATTEMPTS = 2  # a busy computer can only make a session fail
+HANGS_S = 60
 IN_ALL = "test_other_hosts.py::"
 # The sessions, and the test of each in each host. A test with parameters is one for each host.
 SESSIONS = {
@@ -153,7 +154,7 @@ def run_release(host: str, version: str) -> Row:
         report = Path(folder, "report.xml")
         argv = [*namespace(), sys.executable, "-m", "pytest", "-q", "-n", PARALLEL, f"--junitxml={report}"]
         argv += ["-k", "claude" if host == "claude-code" else host]
-        env = {**os.environ, "XDG_CACHE_HOME": folder}
+        env = {**os.environ, "XDG_CACHE_HOME": folder, "TEST_HANGS_S": str(HANGS_S)}
         row: Row = {name: "not run" for name, test in tests.items() if test}
         for _ in range(ATTEMPTS):
             failed = [str(HERE / tests[name]) for name in row if row[name]]
