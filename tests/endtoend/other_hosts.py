@@ -234,8 +234,8 @@ class Gemini(OtherHost):
         (folder / "trustedFolders.json").write_text(json.dumps({str(self.project): "TRUST_FOLDER"}))
 
     def argv(self, prompt: str) -> list[str]:
-        """Return arguments that allow all tools and trust the folder."""
-        return ["--yolo", "--skip-trust", "--model", "gemini-2.5-flash", *self.session, "--prompt", prompt]
+        """Return arguments that allow all tools."""
+        return ["--yolo", "--model", "gemini-2.5-flash", *self.session, "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a key, and the address of the test's model instead of Google's servers."""
@@ -247,11 +247,16 @@ class Copilot(OtherHost):
 
     name = "copilot"
     shell = "bash", "command"
-    session = "--trust-folder"  # or the flag that resumes one
+    session: tuple[str, ...] = ()  # the words that resume one
+
+    def prepare(self) -> None:
+        """Write that the project is trusted."""
+        (self.home / ".copilot").mkdir(exist_ok=True)
+        (self.home / ".copilot" / "config.json").write_text(json.dumps({"trusted_folders": [str(self.project)]}))
 
     def argv(self, prompt: str) -> list[str]:
-        """Return arguments that allow all tools and trust the folder."""
-        return ["--allow-all-tools", self.session, "--prompt", prompt]
+        """Return arguments that allow all tools."""
+        return ["--allow-all-tools", *self.session, "--prompt", prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a provider that speaks the Messages API."""

@@ -311,7 +311,7 @@ def test_each_call_of_copilot_counts_once_after_a_resume(tmp_path):
     with copilot.model(copilot.bash("echo hi"), "Done.", "Well.") as model:
         copilot.run(model)
         (path,) = (copilot.home / ".copilot").rglob("events.jsonl")
-        copilot.session = f"--resume={path.parent.name}"
+        copilot.session = (f"--resume={path.parent.name}",)
         copilot.run(model, "And on.")
     assert len(model.requests) == 3
     assert [row[4:] for row in responses("copilot", [path])] == [(1, 1, 0, 0)] * 3

@@ -416,7 +416,7 @@ def test_copilot_ignores_the_ninth_block_and_the_next_prompt_goes_on(copilot):
     with copilot.model(*answers, "Going on.", DONE) as model:
         copilot.run(model)
         assert len(model.requests) == 18
-        copilot.session = f"--resume={copilot.sent()[0]['sessionId']}"
+        copilot.session = (f"--resume={copilot.sent()[0]['sessionId']}",)
         copilot.run(model, "Go on.")
     assert "[ITERATION 11/13]" in model.requests[19].said
     assert "No loop" in copilot.tailhook("loop", "status")
