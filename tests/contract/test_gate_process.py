@@ -337,11 +337,11 @@ def test_a_command_in_the_background_that_has_not_ended_counts(gate):
 # ---- commands that a person runs, as Claude Code 2.1.329 writes them ---------------
 
 
-def run_by_person(project, command="pytest", as_blocks=False):
+def run_by_person(project, command="pytest", as_blocks=False, stdout="1 passed", stderr=""):
     """Write what a person's `!command` leaves: the command and its output are messages of the user."""
     for text in (
         f"<bash-input>{command}</bash-input>",
-        "<bash-stdout>1 failed</bash-stdout><bash-stderr></bash-stderr>",
+        f"<bash-stdout>{stdout}</bash-stdout><bash-stderr>{stderr}</bash-stderr>",
     ):
         content = [{"type": "text", "text": text}] if as_blocks else text
         project.write({"type": "user", "message": {"role": "user", "content": content}})
@@ -356,6 +356,22 @@ def test_a_command_of_a_person_counts(gate, as_blocks):
     assert gate.stop("Done.").allowed
     edit(gate)
     assert blocked(gate.stop("Done."))
+
+
+@pytest.mark.parametrize("stderr", ["", "1 failed\n"])
+def test_a_command_of_a_person_that_failed_does_not_count(gate, stderr):
+    edit(gate)
+    run_by_person(gate, stdout="", stderr=stderr)
+    run_by_person(gate, "ls")
+    assert blocked(gate.stop("Done."))
+
+
+def test_only_the_output_behind_a_command_of_a_person_shows_whether_it_failed(gate):
+    edit(gate)
+    run_by_person(gate, stdout="", stderr="1 failed\n")
+    run_by_person(gate)
+    run_by_person(gate, "ls x", stdout="", stderr="no such file\n")
+    assert gate.stop("Done.").allowed
 
 
 @pytest.mark.parametrize("command", ["ls", "echo pytest", "pytest</bash-input> no", ""])

@@ -2,7 +2,7 @@
 
 import posix
 
-from tailhook._core import get_text, parse_json, reverse_lines, reverse_tool_uses
+from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, reverse_tool_uses
 from tailhook.hook.event import find_repeated
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS, exists, walk_up
 from tailhook.machines.rules import Edit
@@ -21,6 +21,8 @@ EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
 TYPED_COMMAND = "<bash-input>"  # the beginning of the message of a person's `!command`
 TYPED_COMMAND_END = "</bash-input>"
+TYPED_OUTPUT = b"<bash-stdout>"  # the beginning of the next message, with its output
+TYPED_FAILURE = b"<bash-stdout></bash-stdout>"  # the output of one that failed is all in its stderr
 COMPACTION = b'"compact_boundary"'  # in the record of a compaction
 MAX_COMMANDS = 2000  # to take apart; an older command with a program's name counts as its run
 MAX_NOTICES = 20  # commands with a search for the end of their background task
@@ -198,9 +200,9 @@ def text_member(given: bytes, key: str) -> str:
 
 
 def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int, str]]":
-    """Yield a person's commands with `!`, and their offsets, in a part of an open transcript, newest first.
+    """Yield a person's commands with `!` that did not fail, and their offsets, in a part of an open transcript.
 
-    The next message has the command's output but no exit code, so it is unknown whether it failed.
+    The newest is yielded first.
 
     end: of the part; None for the file's end.
     """
@@ -214,8 +216,21 @@ def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int,
         blocks = content if isinstance(content, list) else [{"text": content}]
         for block in blocks:
             text = get_text(block, "text") if isinstance(block, dict) else ""
-            if text.startswith(TYPED_COMMAND):
+            if text.startswith(TYPED_COMMAND) and not has_typed_failed(fd, offset, len(line)):
                 yield offset, text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
+
+
+def has_typed_failed(fd: int, offset: int, size: int) -> bool:
+    """Return whether a person's command has failed. Its record has no exit code, but an output.
+
+    Claude Code (2.1.163, 2.1.329) writes stdout and stderr of a command that succeeded into stdout, or a few words if
+    there is none.
+
+    offset, size: of the line of the command.
+    """
+    end = offset + size + MAX_NOTICE_BYTES
+    output = next(forward_lines(fd, offset, end, MAX_RECORD_BYTES, TYPED_OUTPUT), None)
+    return output is not None and TYPED_FAILURE in output[1]
 
 
 def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
