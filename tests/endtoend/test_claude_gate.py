@@ -2,7 +2,9 @@
 
 import json
 
+from interactive import ENTER, session
 from model import Model, bash
+from support.daemon import daemon_in
 from support.host import wait_until
 
 from tailhook.machines.exits import EXCUSED_ENDS
@@ -17,6 +19,12 @@ LINES = [
     "! false", "if false; then echo; fi", "set -o pipefail; false | grep x", "false && git diff | grep x",
     "false && (grep x y)",
     *(f"false && {' '.join(end)} x" for end in EXCUSED_ENDS),
+]  # fmt: skip
+
+# What a person types behind `!`, and whether it fails.
+TYPED = [
+    ("true", False), ("echo x", False), ("echo x >&2", False), ("printf ' '", False),
+    ("false", True), ("echo x; false", True), ("echo x >&2; false", True), ("cd /missing", True),
 ]  # fmt: skip
 
 
@@ -35,6 +43,28 @@ def test_a_line_that_the_host_does_not_report_as_failed_is_never_believed(claude
     believed = {line for line in LINES if ShellLine(line, Budget(MAX_STEPS)).outcome_of(["false"])[0] == "run"}
     assert {line for line in believed if not failed[line]} == set()
     assert {line for line in LINES if failed[line]} == believed
+
+
+def test_only_a_failed_command_of_a_person_has_an_empty_stdout(claude):
+    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    claude.idle_notification_ms = 60_000
+    claude.tailhook("install", "--yes", "--with", "plates")
+
+    def outputs():
+        files = claude.home.glob(".claude/projects/*/*.jsonl")
+        records = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+        said = [one["message"]["content"] for one in records if one["type"] == "user"]
+        return [words for words in said if isinstance(words, str) and words.startswith("<bash-stdout>")]
+
+    with daemon_in(claude.home) as daemon, Model() as model:
+        daemon.start()
+        with session(claude, daemon, model) as host:
+            for number, (line, _) in enumerate(TYPED, 1):
+                host.type("!", line, ENTER)
+                wait_until(lambda number=number: len(outputs()) == number)
+                host.comes_to("running", "idle")
+    failed = [words.startswith("<bash-stdout></bash-stdout>") for words in outputs()]
+    assert failed == [fails for _, fails in TYPED]
 
 
 def test_a_run_in_a_pipe_is_asked_for_once(claude):
