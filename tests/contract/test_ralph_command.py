@@ -237,6 +237,7 @@ def test_a_promise_that_the_state_file_cannot_keep_is_refused(project):
     [
         ("<promise>TESTS GREEN</promise>", {}, "the promise is kept: TESTS GREEN (COMPLETE)"),
         ("Hm.", {"max_iterations": 4}, "the limit of 4 iterations is reached (MAX_ITERATIONS)"),
+        ("Hm.", {"max_iterations": 1}, "the limit of 1 iteration is reached (MAX_ITERATIONS)"),
         ("Hm.", {"iteration": "x"}, 'iteration is "x", not a whole number (line 3) (CORRUPTED)'),
         (None, {}, "it was cancelled (USER_CANCELLED)"),
     ],

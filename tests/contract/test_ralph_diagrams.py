@@ -89,7 +89,7 @@ STATE_FILE = {
         ralph_page(iteration=None),
         ralph_page(iteration=None).replace("---", "---\niteration: 1", 1),
     ),
-    "a max_iterations": ends("the limit of 1 iterations", ralph_page(max_iterations=1)),
+    "a max_iterations": ends("the limit of 1 iteration", ralph_page(max_iterations=1)),
     "no max_iterations": goes_on("iteration 2. ", ralph_page(max_iterations=None)),
     "a completion_promise": ends(
         "is kept: OTHER", ralph_page(completion_promise="OTHER"), said="<promise>OTHER</promise>"

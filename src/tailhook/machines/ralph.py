@@ -82,7 +82,7 @@ def decide(state: "Mapping[str, str | None] | None", prompt: str, facts: Facts) 
         return Verdict("allow", INACTIVE)
     claimed = {"session_id": facts.session_id} if state.get("session_id") == CLAIM else {}
     is_over = 0 < limit <= count
-    over = f"the limit of {limit} iterations is reached"
+    over = f"the limit of {limit} iteration{'s' * (limit > 1)} is reached"
     if is_over and not state.get("began"):
         return ended(over, "MAX_ITERATIONS")
     if facts.paused:
