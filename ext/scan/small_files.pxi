@@ -2,8 +2,8 @@
 #
 # Gives: ScanSmallFile, scan_small_files; SCAN_FILES_AT_ONCE.
 # Needs: ScanRun, scan_feed, scan_end_of_file, SCAN_NO_MEMORY, SCAN_BLOCK_BYTES (scan/run.pxi), ScanPlace
-# (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8
-# (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), os_read_file and os_flag_* (os/file.h).
+# (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8,
+# rec_find_member (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), os_read_file and os_flag_* (os/file.h).
 #
 # With 200,000 files of one line, Python's work for each takes longer than the reading. Here a file costs four system
 # calls. Only files of Claude Code are read here, recognized by their first record; all others are left to the caller.
@@ -27,10 +27,17 @@ cdef bint scan_is_own_file(Cursor start, Cursor end, RecSlice* session) noexcept
     cdef RecFields fields
     cdef RecSlice* named = &fields.top[FIELD_SESSION_ID]
     cdef RecSlice* uuid = &fields.top[FIELD_UUID]
+    cdef RecSlice record, found
     if newline == NULL or not rec_find(start, newline, &fields) or fields.start != start:
         return False
     if not rec_value_is_string(uuid) or uuid.end - uuid.start <= 2 or not rec_value_is_utf8(named):
         return False
+    if fields.message[FIELD_CONTENT].start == NULL:  # Qwen Code's records have both, too, but never a content
+        record = RecSlice(fields.start, fields.end)
+        if rec_find_member(&record, LIT(b"systemPayload"), &found):
+            return False
+        if rec_find_member(&fields.top[FIELD_MESSAGE], LIT(b"parts"), &found):
+            return False
     session[0] = RecSlice(named.start + 1, named.end - 1)
     return (
         0 < session.end - session.start <= SCAN_MAX_NAME_BYTES

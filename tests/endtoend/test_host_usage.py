@@ -6,7 +6,7 @@ import pytest
 from codex_agents import FirstTools, SecondTools, by_agent, result_of
 from model import use
 from model_openai import Billed
-from other_hosts import Codex, Copilot, Gemini
+from other_hosts import Codex, Copilot, Gemini, Qwen
 from run_hosts import host_path
 from support import codex_writer
 from support.oracles.host_usage import responses
@@ -329,3 +329,19 @@ def test_each_answer_of_gemini_counts_once_after_a_resume(tmp_path):
     assert len(model.requests) == 3
     assert [row[4:] for row in responses("gemini", paths)] == [(1, 1, 0, 0)] * 3
     assert found(gemini.home / ".gemini") == 3
+
+
+def test_each_answer_of_qwen_counts_once_after_a_resume_and_as_qwen_itself_counts_it(tmp_path):
+    qwen = at(tmp_path, Qwen)
+    qwen.prepare()
+    agent = use("agent", description="look", prompt="Look around.", subagent_type="general-purpose")
+    with qwen.model([agent], qwen.bash("echo hi"), "Seen.", "Done.", "Well.") as model:
+        qwen.run(model)
+        qwen.session = ("--continue",)
+        qwen.run(model, "And on.")
+    (path,) = (qwen.home / ".qwen").rglob("chats/*.jsonl")
+    own = json.loads((qwen.home / ".qwen" / "usage_record.jsonl").read_text().splitlines()[-1])["models"]
+    assert [counts["requests"] for counts in own.values()] == [len(model.requests)]
+    assert [row[4:] for row in responses("qwen", [path])] == [(1, 1, 0, 0)] * len(model.requests)
+    assert found(qwen.home / ".qwen" / "projects") == len(model.requests)
+    assert json.loads(qwen.tailhook("usage", "--json"))["total"]["responses"] == len(model.requests)

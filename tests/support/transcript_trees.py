@@ -484,7 +484,59 @@ def copilot_session(random: Random) -> bytes:
     return encode(random, records)
 
 
-OTHER_SESSIONS = {"codex": codex_session, "gemini": gemini_session, "copilot": copilot_session}
+def qwen_session(random: Random) -> bytes:
+    """Return a session of Qwen Code 0.24.4."""
+    grower, records = Grower(random), []
+    session = grower.id("qwen-")
+    is_fork = random.random() < 0.3
+
+    def add(kind: str, **members: Any) -> None:
+        before = records[-1]["uuid"] if records else None
+        own = {
+            "uuid": f"{random.getrandbits(64):016x}",
+            "parentUuid": before,
+            "sessionId": session,
+            "timestamp": grower.tick(),
+        }
+        if is_fork:
+            own["forkedFrom"] = {"sessionId": "qwen-0", "messageUuid": own["uuid"]}
+        records.append({**own, "type": kind, "cwd": PROJECTS[0], "version": "0.24.4", **members})
+
+    for text in random.choices(SENTENCES, k=random.randint(1, 5)):
+        reminder = [{"text": "<system-reminder>\nTODO\n</system-reminder>"}] if random.random() < 0.3 else []
+        add("user", message={"role": "user", "parts": [*reminder, {"text": text}]})
+        if random.random() < 0.3:
+            kind = random.choice(("notification", "cron", "mid_turn_user_message"))
+            add("user", subtype=kind, message={"role": "user", "parts": [{"text": "TODO"}]})
+        counts = {"input": random.randint(0, 60), "output": random.randint(0, 9), "cached_content": 20, "thoughts": 4}
+        total = counts["input"] + counts["output"] + random.choice((0, 4))
+        event = {f"{name}_token_count": count for name, count in {**counts, "total": total}.items()}
+        event |= {
+            "event.name": "qwen-code.api_response",
+            "response_id": f"r{random.getrandbits(64):016x}",
+            "model": "qwen3-coder",
+        }
+        add("system", subtype="ui_telemetry", systemPayload={"uiEvent": event})
+        call = {"id": grower.id("call_"), "name": "run_shell_command", "args": {"command": "ls"}}
+        parts = [{"text": "TODO", "thought": True}, {"text": random.choice(SENTENCES)}, {"functionCall": call}]
+        add("assistant", model="qwen3-coder", message={"role": "model", "parts": parts}, usageMetadata={"total": 1})
+        status = random.choice(("success", "error", "cancelled", None))
+        response = {random.choice(("output", "error")): "TODO"}
+        result = {"functionResponse": {"id": call["id"], "name": call["name"], "response": response}}
+        about = {"toolCallResult": {"callId": call["id"], "status": status}} if status else {}
+        add("tool_result", message={"role": "user", "parts": [result]}, **about)
+        if random.random() < 0.3:
+            subtype = random.choice(("chat_compression", "attribution_snapshot", "rewind"))
+            add("system", subtype=subtype, systemPayload={})
+    return encode(random, records)
+
+
+OTHER_SESSIONS = {
+    "codex": codex_session,
+    "gemini": gemini_session,
+    "copilot": copilot_session,
+    "qwen": qwen_session,
+}
 
 
 # ---- strategies ----------------------------------------------------------------

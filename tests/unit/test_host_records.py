@@ -13,6 +13,7 @@ from support.oracles.records import everything
 from support.oracles.scan import Question
 from support.scans import scan_rows
 
+from tailhook import scan
 from tailhook.hosts import RECORDED
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts import transcript
@@ -44,7 +45,8 @@ def test_the_host_is_recognized_and_its_words_are_read(name):
         assert session.last_message().strip() == "Done."
         said = [(record.role, record.text.strip()) for record in session if record.text.strip() and not record.is_meta]
         assert said[-2:] == [("user", "Do the work."), ("assistant", "Done.")]
-        assert [record.text for record in session if record.is_prompt] == ["Do the work."] * (1 + (name == "cursor"))
+        prompts = ["Do the work."] * (2 if name in ("cursor", "qwen") else 1)
+        assert [record.text for record in session if record.is_prompt] == prompts
         assert [match.record.text.strip() for match in session.findall(PatternSet(["Done"]))] == ["Done."]
         assert session.find_last(PatternSet(["work"]), roles={"user"}).record.is_prompt
 
@@ -67,6 +69,13 @@ def test_a_host_is_recognized_behind_blank_and_torn_lines():
     first, records = RECORDS["codex"]
     data = b"\n\xff\n" + written(first)[:40] + b"\n" + written(first, records[-1][0])
     assert transcript.open(io.BytesIO(data)).host == "codex"
+
+
+def test_a_chat_of_qwen_may_begin_with_a_record_of_the_host(tmp_path):
+    own = {"uuid": "u", "sessionId": "s", "type": "system", "subtype": "session_source"}
+    (tmp_path / "qwen.jsonl").write_bytes(written({**own, "systemPayload": {}}, RECORDS["qwen"][0]))
+    (tmp_path / "claude.jsonl").write_bytes(written({**own, "content": "", "message": {}}))
+    assert [row.host for row in scan(tmp_path, "records").rows()] == ["claude-code", "qwen", "qwen"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"[]\n", b"{}\n", b"\xff\n", written({"type": "summary"}), b"{" * 9999])

@@ -13,7 +13,7 @@ from support.host import short_folder
 
 import tailhook
 from tailhook.fleet.listing import default_folders, find_source_files, is_read, matches_of
-from tailhook.hosts import CLAUDE_LIKE, NAMES, find_host
+from tailhook.hosts import NAMES, find_host
 from tailhook.transcripts.urls import name_of
 
 FOLDERS = {
@@ -90,7 +90,7 @@ def test_a_folder_that_is_also_reached_by_a_link_is_read_once(home):
 
 
 def test_a_host_whose_transcripts_are_not_known_has_none(home):
-    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {"cursor", "antigravity", *CLAUDE_LIKE}
+    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {"cursor", "antigravity", "droid"}
     (home / ".cursor").mkdir()
     assert default_folders([]) == []
 

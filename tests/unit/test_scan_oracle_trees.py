@@ -87,6 +87,7 @@ TRANSLATED = {
         "assistant.turn_end",
         "assistant",
     ],
+    "qwen": ["user", "user", "system", "assistant", "user", "assistant"],
 }
 
 

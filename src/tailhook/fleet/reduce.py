@@ -55,7 +55,9 @@ HALVES: Mapping[str, HalfTable] = {
         (*ORIGIN, "tool_use_id", "name", "started", "ended", "is_error", "is_result"),
         ("tool_use", "tool_result"),
     ),
-    "usage": HalfTable(tuple(dict.fromkeys((*USAGE_HALF, *columns_of(UsageHalf)))), USAGE_HALF, ('usage"', 'okens"')),
+    "usage": HalfTable(
+        tuple(dict.fromkeys((*USAGE_HALF, *columns_of(UsageHalf)))), USAGE_HALF, ('usage"', 'okens"', 'oken_count"')
+    ),
     "sessions": HalfTable(SESSION_LINE, SESSION_LINE, ()),
 }
 

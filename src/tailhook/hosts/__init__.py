@@ -6,10 +6,10 @@ modules. The hook of another host imports only that host's module. docs/recipes.
 
 import posix
 
-RECORDED = ("codex", "gemini", "cursor", "copilot")  # the library reads their transcripts
+RECORDED = ("codex", "gemini", "cursor", "copilot", "qwen")  # the library reads their transcripts
 CLAUDE_LIKE = ("qwen", "droid")  # the rows of `tailhook.hosts.claude_like`
 DEFAULT = "claude-code"
-NAMES = (DEFAULT, *RECORDED, *CLAUDE_LIKE, "antigravity")
+NAMES = (DEFAULT, *RECORDED, "droid", "antigravity")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def find_recorded_host(name: str) -> "RecordedHost":
 
     name: one of RECORDED.
     """
-    host: RecordedHost = __import__(f"tailhook.hosts.{name}", None, None, ("NAME",))
+    host: RecordedHost = find_translated_host(name)  # type: ignore[assignment]
     return host
 
 

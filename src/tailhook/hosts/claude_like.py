@@ -81,7 +81,16 @@ class ClaudeLikeHost:
 
 
 class QwenCode(ClaudeLikeHost):
-    """Qwen Code: it sends prompts that no person wrote, does not name the kind of a task, and has Gemini's messages."""
+    """Qwen Code: it sends prompts that no person wrote, does not name the kind of a task, and has Gemini's messages.
+
+    The library reads its transcripts: the further members are those of `tailhook.hosts.protocols.RecordedHost`.
+    """
+
+    CONTEXT_MARKS: "tuple[bytes, ...]" = ()
+    RESTATES_MESSAGES: bool = False
+    NESTED_MARK: bytes = b""
+    TOKEN_TYPES: "tuple[str, ...]" = ("system",)
+    THINKING_TYPES: "tuple[str, ...]" = ()
 
     def add_fields(self, payload: "dict[str, Any]") -> None:
         """Add the author of a prompt, and the kind of each background task.
@@ -123,6 +132,115 @@ class QwenCode(ClaudeLikeHost):
         calls = [part.get("functionCall") for part in said]
         return kind == "assistant", said, [call.get("name") for call in calls if isinstance(call, dict)]
 
+    def begins_transcript(self, record: "Mapping[str, Any]") -> bool:
+        """Return whether it is a record with an id, a session, and a message of parts or a `systemPayload`."""
+        message = record.get("message")
+        has_parts = isinstance(message, dict) and isinstance(message.get("parts"), list)
+        return "uuid" in record and "sessionId" in record and (has_parts or "systemPayload" in record)
+
+    def read_context(
+        self,
+        record: "Mapping[str, Any]",
+        known: "Mapping[str, Any] | None",  # noqa: ARG002 - Codex needs it
+    ) -> "dict[str, Any]":
+        """Read the first record."""
+        return {name: record.get(name) for name in ("sessionId", "cwd", "gitBranch", "version")}
+
+    def nested_records(
+        self,
+        record: "Mapping[str, Any]",  # noqa: ARG002 - other hosts need both
+        context: "Mapping[str, Any]",  # noqa: ARG002
+    ) -> "list[Mapping[str, Any]]":
+        """Return nothing: a line is one record."""
+        return []
+
+    def translate_record(
+        self,
+        record: "Mapping[str, Any]",
+        context: "Mapping[str, Any]",  # noqa: ARG002 - other hosts need it
+    ) -> "dict[str, Any]":
+        """Translate a record of a chat. The tokens of a response are a message of the assistant without words.
+
+        {"type": "user", "assistant", "tool_result" or "system", "message": {"parts": [PART, ...]}}. The tokens are in
+        a record "ui_telemetry": Qwen Code computes its own figures from them, and a sub-agent's are in its session's
+        transcript. The host's own messages have a subtype, except for what a person typed while the agent worked.
+        """
+        own = {
+            "uuid": record.get("uuid"),
+            "parentUuid": record.get("parentUuid"),
+            "agentId": record.get("agentId"),
+            "isSidechain": record.get("isSidechain") is True,
+            "forkedFrom": record.get("forkedFrom"),
+        }
+        kind, subtype, payload = record.get("type"), record.get("subtype"), record.get("systemPayload")
+        if kind == "system":
+            event = payload.get("uiEvent") if isinstance(payload, dict) else None
+            if subtype == "ui_telemetry" and isinstance(event, dict):
+                return {**own, **_translate_event(record, event)}
+            return {**own, "type": kind, "subtype": "compact_boundary" if subtype == "chat_compression" else subtype}
+        message = record.get("message")
+        parts = message.get("parts") if isinstance(message, dict) else None
+        blocks = [_translate_part(part, record) for part in parts] if isinstance(parts, list) else []
+        if kind == "assistant":
+            return {**own, "type": kind, "message": {"role": kind, "model": record.get("model"), "content": blocks}}
+        if kind not in ("user", "tool_result"):
+            return {**own, "type": kind, "subtype": subtype}
+        is_hosts = kind == "user" and subtype not in (None, "mid_turn_user_message")
+        said = [block for block in blocks if not get_text(block, "text").startswith("<system-reminder>")]
+        return {**own, "type": "user", "isMeta": is_hosts, "message": {"role": "user", "content": said}}
+
+
+def _translate_part(part: object, record: "Mapping[str, Any]") -> "dict[str, Any]":
+    """Return a part of a message as a block of Claude Code."""
+    if not isinstance(part, dict):
+        return {}
+    call, result = part.get("functionCall"), part.get("functionResponse")
+    if isinstance(call, dict):
+        return {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
+    if isinstance(result, dict):
+        given, about = result.get("response"), record.get("toolCallResult")
+        given = given if isinstance(given, dict) else {}
+        failed = "error" in given if not isinstance(about, dict) else about.get("status") != "success"
+        content = given.get("error", given.get("output"))
+        return {"type": "tool_result", "tool_use_id": result.get("id"), "is_error": failed, "content": content}
+    return {"type": "thinking", "thinking": part.get("text")} if part.get("thought") else part
+
+
+def _translate_event(record: "Mapping[str, Any]", event: "dict[str, Any]") -> "dict[str, Any]":
+    """Return a message with the tokens of an answered request, or a system record for any other event.
+
+    The input has the cached tokens, unless it is 0. The thoughts are apart if the total is the sum with them: providers
+    differ. A branch of a session repeats its records with their ids, and names the session before.
+    """
+    from tailhook.hosts.reading import new_input, read_count
+
+    name = get_text(event, "event.name").removeprefix("qwen-code.")
+    names = "input", "output", "cached_content", "thoughts", "total"
+    counts = [read_count(event, f"{one}_token_count") for one in names]
+    if name != "api_response" or not any(counts):
+        return {"type": "system", "subtype": name}
+    taken, given, cached, thoughts, total = counts
+    if thoughts and total == (taken or 0) + (given or 0) + thoughts:
+        given = (given or 0) + thoughts
+    usage = {
+        "input_tokens": new_input(taken, cached),
+        "output_tokens": given,
+        "cache_read_input_tokens": cached,
+    }
+    message: dict[str, Any] = {
+        "id": event.get("response_id"),
+        "role": "assistant",
+        "model": event.get("model"),
+        "content": [],
+        "usage": usage,
+    }
+    session, uuid, source = record.get("sessionId"), record.get("uuid"), record.get("forkedFrom")
+    copies = [f"={session}", f"={session} {uuid}"]
+    if isinstance(source, dict):
+        copies.append(f"{source.get('sessionId')} {source.get('messageUuid')}")
+    named = {"usageId": f"{session} {uuid}", "usageCopies": "\n".join(copies)} if uuid else {}
+    return {"type": "assistant", "subtype": name, "message": message, **named}
+
 
 HOSTS: "dict[str, ClaudeLikeHost]" = {
     "qwen": QwenCode(
@@ -132,6 +250,9 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
             "FIELDS": {"crons": "session_crons"},
             "TOOLS": {"ask_user_question": "AskUserQuestion", "exit_plan_mode": "ExitPlanMode"},
             "WRITES_LATE": True,
+            "RECORD_TYPES": ("assistant", "user", "system"),
+            "TOKENS_ELSEWHERE": ("assistant", "user", "tool_call", "compact_boundary", "goal_turn_end", "goal_state"),
+            "TRANSCRIPT_FOLDERS": ("projects",),
             "SHELL_VARIABLE": "QWEN_CODE_SESSION_ID",
             "SESSION_VARIABLE": "QWEN_CODE_SESSION_ID",
             "BLOCK_CAP": 8,  # with tool use or without; the eighth is ignored

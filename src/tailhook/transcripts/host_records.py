@@ -264,8 +264,8 @@ def recognize(file: SeekableFile) -> HostRecords | None:
 
 def is_another_hosts(record: Record) -> bool:
     """Return whether a transcript with this first record may be another host's than Claude Code's."""
-    if record.uuid and record.session_id:
-        return False  # only Claude Code's records have both
+    if record.uuid and record.session_id and record.text:
+        return False  # only Claude Code's records have both, and words where the core finds them
     try:
         return recognize_record(record.json()) is not None
     except RecordError:

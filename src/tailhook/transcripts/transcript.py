@@ -109,9 +109,10 @@ class Transcript:
 
     @property
     def host(self) -> str:
-        """The program that wrote it, by its first records: "claude-code", "codex", "gemini", "copilot" or "cursor".
+        """The program that wrote it, by its first records.
 
-        An unknown transcript counts as Claude Code's.
+        It is "claude-code", "codex", "gemini", "copilot", "qwen" or "cursor". An unknown transcript counts as Claude
+        Code's.
 
         >>> with open("session.jsonl") as transcript:
         ...     transcript.host

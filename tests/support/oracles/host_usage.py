@@ -9,9 +9,10 @@ from pathlib import Path
 from support.oracles.usage_codex import codex
 from support.oracles.usage_copilot import copilot
 from support.oracles.usage_gemini import gemini
+from support.oracles.usage_qwen import qwen
 from support.oracles.usage_rows import Response
 
-HOSTS = {"codex": codex, "copilot": copilot, "gemini": gemini}
+HOSTS = {"codex": codex, "copilot": copilot, "gemini": gemini, "qwen": qwen}
 
 __all__ = ["HOSTS", "Response", "responses"]
 

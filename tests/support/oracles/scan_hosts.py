@@ -36,6 +36,14 @@ def recognize(record: dict[str, Any]) -> tuple[str, dict[str, str | None]]:
             "git_branch": short_string(context.get("branch")),
             "host_version": short_string(data.get("copilotVersion")),
         }
+    has_parts = isinstance(mapping(record.get("message")).get("parts"), list)
+    if "uuid" in record and "sessionId" in record and (has_parts or "systemPayload" in record):
+        return "qwen", {
+            "session_id": short_string(record["sessionId"]),
+            "project": short_string(record.get("cwd")),
+            "git_branch": short_string(record.get("gitBranch")),
+            "host_version": short_string(record.get("version")),
+        }
     return "claude-code", {}
 
 
@@ -204,4 +212,52 @@ def translate_copilot(record: dict[str, Any], head: Head) -> dict[str, Any]:
     return {**own, "type": kind, "isApiErrorMessage": kind == "session.error"}
 
 
-TRANSLATIONS = {"codex": translate_codex, "gemini": translate_gemini, "copilot": translate_copilot}
+def translate_qwen(record: dict[str, Any], head: Head) -> dict[str, Any]:
+    """Translate a record of a chat: {"uuid", "sessionId", "type", "subtype", "message": {"parts"}, "systemPayload"}."""
+    kind, subtype = record.get("type"), record.get("subtype")
+    own = {name: record.get(name) for name in ("uuid", "parentUuid", "agentId", "forkedFrom")}
+    own["isSidechain"] = record.get("isSidechain") is True
+    event = mapping(record.get("systemPayload")).get("uiEvent")
+    if kind == "system" and subtype == "ui_telemetry" and isinstance(event, dict):
+        name = event.get("event.name")
+        name = name.removeprefix("qwen-code.") if isinstance(name, str) else ""
+        taken, given, cached, thoughts, total = (
+            tokens(event.get(f"{one}_token_count"))
+            for one in ("input", "output", "cached_content", "thoughts", "total")
+        )
+        if name != "api_response" or not any((taken, given, cached, thoughts, total)):
+            return {**own, "type": kind, "subtype": name}
+        if thoughts and total == (taken or 0) + (given or 0) + thoughts:
+            given = (given or 0) + thoughts
+        used = usage_of(taken, given, cached)
+        return {**own, "subtype": name, **answer(event.get("response_id"), event.get("model"), [], used)}
+    if kind == "system":
+        return {**own, "type": kind, "subtype": "compact_boundary" if subtype == "chat_compression" else subtype}
+    if kind not in ("user", "assistant", "tool_result"):
+        return {**own, "type": kind, "subtype": subtype}
+    blocks = []
+    for part in map(mapping, sequence(mapping(record.get("message")).get("parts"))):
+        call, result = part.get("functionCall"), part.get("functionResponse")
+        if isinstance(call, dict):
+            use = {"type": "tool_use", "id": call.get("id"), "name": call.get("name"), "input": call.get("args")}
+            blocks.append(use)
+        elif isinstance(result, dict):
+            failed = "error" in mapping(result.get("response"))
+            if isinstance(record.get("toolCallResult"), dict):
+                failed = record["toolCallResult"].get("status") != "success"
+            blocks.append({"type": "tool_result", "tool_use_id": result.get("id"), "is_error": failed})
+        elif not part.get("thought"):
+            reminds = isinstance(part.get("text"), str) and part["text"].startswith("<system-reminder>")
+            blocks += [] if reminds and kind != "assistant" else texts_of([part])
+    if kind == "assistant":
+        return {**own, **answer(None, record.get("model"), blocks)}
+    hosts = kind == "user" and subtype is not None and subtype != "mid_turn_user_message"
+    return {**own, "type": "user", "isMeta": hosts, "message": {"role": "user", "content": blocks}}
+
+
+TRANSLATIONS = {
+    "codex": translate_codex,
+    "gemini": translate_gemini,
+    "copilot": translate_copilot,
+    "qwen": translate_qwen,
+}

@@ -64,6 +64,7 @@ HOST_WORDS = {
     ),
     "gemini": re.compile(r"\s*<session_context", re.IGNORECASE),
     "copilot": re.compile(r"(?!)"),
+    "qwen": re.compile(r"(?!)"),
 }
 # The beginnings of texts that the app of a host sends in a person's name.
 APP_WORDS = re.compile(r"\s*<(?:ci-monitor-event|create-pr-command)>")
