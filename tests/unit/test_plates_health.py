@@ -89,7 +89,7 @@ WRITTEN_FOR_UNKNOWN = {
     "an error of the API": (lambda at: [record("assistant", "API Error", at, isApiErrorMessage=True)], True),
     "a result": (lambda at: [result("z", at=at)], True),
     "a flat message": (lambda at: ['{"type":"human","content":"yes"}'], True),
-    "a summary": (lambda at: ['{"type":"summary","summary":"x"}'], True),
+    "a summary": (lambda at: ['{"type":"summary","summary":"x"}'], False),
     "a sub-agent's message": (lambda at: [record("assistant", "sub", at, isSidechain=True)], False),
     "what had happened before": (lambda at: [host_record("mode")], False),
 }
