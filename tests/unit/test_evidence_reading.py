@@ -76,6 +76,27 @@ def test_a_run_that_began_before_the_last_part_and_ended_in_it_counts_if_it_succ
     assert ("a.py was edited" in read(agent).missing) is failed
 
 
+@pytest.mark.parametrize("is_one_message", [True, False])
+def test_an_edit_that_ended_late_is_newer_than_a_sub_agents_run_even_if_another_command_was_begun_beside_it(
+    agent, is_one_message
+):
+    use, result = agent.records_of("Edit", START + 1, takes=40, file_path=str(agent.folder / "a.py"), new_string="x")
+    began = START + (1.1 if is_one_message else 42)
+    beside, printed = agent.records_of("Bash", began, command="pytest --version")
+    if is_one_message:
+        beside["message"]["id"] = use["message"]["id"]
+        with agent.path.open("a") as out:
+            out.write('{"assistant"\n')  # torn
+        agent.write(use, {"type": "attachment"}, *agent.records_of("Read", START + 1)[1:], beside, printed, result)
+    else:  # the agent's next message comes after all results
+        agent.write(use, result, beside, printed)
+    agent.sub_agent("one").run("pytest", START + 20)
+    found = read(agent)
+    assert ("a.py was edited" in found.missing, found.unknown) == (True, "")
+    agent.sub_agent("one").run("pytest", START + 50)
+    assert read(agent).missing == ""
+
+
 def test_a_persons_command_a_long_way_back_counts(agent, monkeypatch):
     monkeypatch.setattr(evidence, "FIRST_STRIDE", 1000)
     agent.edit("a.py", START + 1)

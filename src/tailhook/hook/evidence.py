@@ -10,6 +10,7 @@ from tailhook._core import get_text, parse_json, preload, reverse_lines, unix_ti
 from tailhook.hook.answer import describe
 from tailhook.hook.edits_and_commands import (
     COMPACTION,
+    EDITING_TOOLS,
     MAX_EDITS,
     Programs,
     ProjectFolders,
@@ -268,6 +269,8 @@ class Happened:
                 happening.clock = clock_time(at)
                 yield -FOREVER if at is None else at, happening
             elif not self.is_old(at) or not self.is_old(self.ending(walk) or at):
+                if at is not None and self.sub_agents:
+                    at = max([at, *(time_of_result(fd, offset, use_id) or at for offset, use_id in edits_beside(walk))])
                 yield FOREVER if at is None else at, happening
         self.is_running = self.is_running or walk.is_running
         if walk.is_cut:
@@ -334,6 +337,32 @@ class OpenWalk(Walk):
                     self.is_running = True
                     return False
         return super().may_have_succeeded(offset, use_id)
+
+
+def edits_beside(walk: Walk) -> "Iterator[tuple[int, str]]":
+    """Yield the edits up to the newest use of a walk in the same message of the agent: their lines and ids.
+
+    A message's uses run side by side, so such an edit may end long after a later use has begun. The results of older
+    messages came before that message.
+    """
+    message: object = None
+    for offset, line in reverse_lines(walk.fd, 0, walk.offset + 1, MAX_RECORD_BYTES, b'"assistant"'):
+        try:
+            record = parse_json(line)
+        except ValueError:
+            continue
+        given = record.get("message") if isinstance(record, dict) and record.get("type") == "assistant" else None
+        if not isinstance(given, dict):
+            continue
+        if message not in (None, given.get("id")):
+            return
+        content = given.get("content")
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and block.get("name") in EDITING_TOOLS and get_text(block, "id"):
+                yield offset, get_text(block, "id")
+        message = given.get("id")
+        if message is None:
+            return
 
 
 def running_tasks(event: "HookEvent") -> list[bytes]:
