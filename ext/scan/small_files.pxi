@@ -2,8 +2,9 @@
 #
 # Gives: ScanSmallFile, scan_small_files; SCAN_FILES_AT_ONCE.
 # Needs: ScanRun, scan_feed, scan_end_of_file, SCAN_NO_MEMORY, SCAN_BLOCK_BYTES (scan/run.pxi), ScanPlace
-# (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8,
-# rec_find_member (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi), os_read_file and os_flag_* (os/file.h).
+# (scan/records.pxi), SCAN_MAX_NAME_BYTES (scan/fields.pxi), RecFields, RecSlice, FIELD_*, rec_value_is_utf8
+# (transcript/fields.pxi), rec_find_member (transcript/properties.pxi), rec_find (transcript/bad_lines.pxi),
+# os_read_file and os_flag_* (os/file.h).
 #
 # With 200,000 files of one line, Python's work for each takes longer than the reading. Here a file costs four system
 # calls. Only files of Claude Code are read here, recognized by their first record; all others are left to the caller.
