@@ -191,8 +191,9 @@ def host_version() -> "list[int]":
 
 def fits_context(reason: str) -> bool:
     """Return whether the agent reads a whole reason, and goes on, if the host gets it as a context."""
-    units = len(reason) + sum(character > "\uffff" for character in reason)
-    return units <= MAX_CONTEXT_UNITS and host_version() >= CONTEXT_SINCE
+    if len(reason) > MAX_CONTEXT_UNITS or host_version() < CONTEXT_SINCE:
+        return False
+    return len(reason.encode("utf-16", "surrogatepass")) // 2 <= MAX_CONTEXT_UNITS + 1  # with a mark of the byte order
 
 
 def block_answer(
