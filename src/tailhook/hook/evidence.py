@@ -242,7 +242,7 @@ class Happened:
         start = end = max(lowest, size - FIRST_STRIDE)
         yield from self.walk(fd, start, size)  # has what most ends ask for: then nothing else is read
         begun = None if self.since is None else offset_before(fd, size, lowest, self.since)
-        if begun != start > lowest:
+        if start > lowest and begun != start:
             start = lowest if begun is None else begun
             yield from self.walk(fd, start, end)
         if begun is not None and has_compaction(fd, begun, size):
@@ -270,7 +270,8 @@ class Happened:
                 yield -FOREVER if at is None else at, happening
             elif not self.is_old(at) or not self.is_old(self.ending(walk) or at):
                 if at is not None and self.sub_agents:
-                    at = max([at, *(time_of_result(fd, offset, use_id) or at for offset, use_id in edits_beside(walk))])
+                    ends = [time_of_result(fd, offset, use_id) for offset, use_id in edits_beside(walk)]
+                    at = max([at, *(end for end in ends if end is not None)])
                 yield FOREVER if at is None else at, happening
         self.is_running = self.is_running or walk.is_running
         if walk.is_cut:
