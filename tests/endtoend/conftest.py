@@ -8,14 +8,14 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from model import Model
 from run_hosts import host_path
-from support.host import short_folder, tailhook
+from support.host import short_folder, tailhook, wait_until
 
 BIN = Path(sys.executable).parent
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1  # linux/sockios.h, linux/if.h
@@ -96,6 +96,18 @@ class ClaudeCode:
         done = tailhook(*words, env=self.env, cwd=self.project)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def once_written(self, results: int, words: str) -> Callable[[object], str]:
+        """Return an answer that waits until the host has written so many results of tools.
+
+        The host writes some 70 ms late, and a model takes longer than that.
+        """
+
+        def are_written() -> bool:
+            files = self.home.glob(".claude/projects/*/*.jsonl")
+            return sum(file.read_text().count('"type":"tool_result"') for file in files) >= results
+
+        return lambda _: words if wait_until(are_written) else ""
 
     def run(self, model: Model, *flags: str, prompt: str = "Do the work.", resume: str | None = None) -> Session:
         """Run a session without a person, new or resumed."""

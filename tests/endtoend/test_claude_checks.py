@@ -94,9 +94,9 @@ def test_gate_judges_the_stop_at_which_a_loop_reaches_its_limit(gated):
         bash("tailhook loop start --max 2 Write."),
         write(gated, "a.txt"),
         "One.",
-        "Two.",
+        gated.once_written(2, "Two."),
         bash("true"),
-        "Three.",
+        gated.once_written(3, "Three."),
     ]
     with Model(*answers) as model:
         gated.run(model)

@@ -75,17 +75,8 @@ def test_a_run_in_a_pipe_is_asked_for_once(claude):
     edit = [
         {"type": "tool_use", "name": "Write", "input": {"file_path": str(claude.project / "a.txt"), "content": "x"}}
     ]
-
-    def after(results, words):
-        """Answer when the host has written so many results: it writes some 70 ms late, and this model is quick."""
-
-        def are_written():
-            files = claude.home.glob(".claude/projects/*/*.jsonl")
-            return sum(file.read_text().count('"type":"tool_result"') for file in files) >= results
-
-        return lambda _: wait_until(are_written) and words
-
-    with Model(edit, bash("true | tail -3"), after(2, "Done."), bash("true"), after(3, "Checked.")) as model:
+    done, checked = claude.once_written(2, "Done."), claude.once_written(3, "Checked.")
+    with Model(edit, bash("true | tail -3"), done, bash("true"), checked) as model:
         claude.run(model)
     said = [one.said for one in model.requests]
     assert ["its exit code is that of `tail`" in words for words in said].count(True) == 1
