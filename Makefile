@@ -119,6 +119,7 @@ figures: $(VENV)/built $(VENV)/test engines ## other figures in docs/performance
 	$(BIN)/python benches/plates_load.py
 	$(BIN)/python benches/plates_load.py --kill
 	$(BIN)/python benches/plates_load.py --spool 100000
+	$(BIN)/python benches/short_list.py
 	PYTHONPATH=tests .venv-engines/bin/python benches/engines.py
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with

@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tailhook.board.rows import draw_wide
+from tailhook.board.rows import draw_plate
 from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
 from tailhook.plates.display import (
@@ -38,31 +38,44 @@ NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC).timestamp()
 WIDTH, HEIGHT = 104, 20
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture needs nothing from elsewhere
 
-# Project, branch, status, tool, todo progress, seconds since the last change.
+# Project, branch, status, the open tool and what it is about, to-do progress, seconds in that status.
 SESSIONS = (
-    ("shop/checkout", "feature/coupons", "awaiting_input", "AskUserQuestion", "4/7", 312),
-    ("infra/dns", "main", "awaiting_approval", "ExitPlanMode", "", 95),
-    ("shop/mailer", "fix/bounces", "error", "Bash", "1/3", 20),
-    ("docs/handbook", "chapter-4", "running", "Edit", "2/9", 3),
-    ("lib/parser", "main", "running", "Bash", "5/6", 1),
-    ("shop/search", "feature/synonyms", "running", "Task", "", 12),
-    ("lib/clock", "main", "starting", "", "", 2),
-    ("infra/backup", "release/2.4", "idle", "Write", "8/8", 2700),
-    ("web/checkout", "main", "idle", "Read", "", 9000),
-    ("lib/legacy", "cleanup", "closed", "Bash", "3/3", 86400),
+    ("shop/checkout", "feature/coupons", "awaiting_input", "AskUserQuestion", "Two coupons: which counts?", "4/7", 312),
+    ("infra/dns", "main", "awaiting_approval", "Bash", "nsupdate -k zone.key move.txt", "", 95),
+    ("shop/mailer", "fix/bounces", "error", "", "", "1/3", 20),
+    ("docs/handbook", "chapter-3", "idle", "", "", "9/9", 160),
+    ("lib/parser", "main", "running", "Bash", "make fuzz", "5/6", 840),
+    ("docs/guide", "chapter-4", "running", "Edit", "/home/ada/docs/guide/names.md", "2/9", 63),
+    ("shop/search", "feature/synonyms", "running", "", "", "", 12),
+    ("infra/backup", "release/2.4", "idle", "", "", "8/8", 2700),
+    ("web/checkout", "main", "idle", "", "", "", 9000),
+    ("lib/legacy", "cleanup", "closed", "", "", "3/3", 86400),
 )
+# The first line of the last prompt, and of the last message of a finished turn.
+WORDS = {
+    "shop/checkout": ("Coupons that may be combined", ""),
+    "infra/dns": ("Move the zone to the new provider", ""),
+    "shop/mailer": ("Bounced mail is sent again for ever", ""),
+    "docs/handbook": ("Chapter 3: what a release is", "Chapter 3 stands. I left out the old table of ports."),
+    "lib/parser": ("Read numbers as RFC 8259 has them", ""),
+    "docs/guide": ("Chapter 4: how we name branches", ""),
+    "shop/search": ("Synonyms from the shop's own words", ""),
+    "infra/backup": ("Restore one table", "Restoring one table works."),
+    "web/checkout": ("Why is the page slow?", "Two fonts block it."),
+    "lib/legacy": ("Remove the old reader", ""),
+}
+CHOICES = ("the better one", "both")
 QUESTION = "Two coupons on one order: should the better one win, or should both count?\n\nBoth are a line in totals.py."
-# What happens while one looks: seconds since the step before, project, status, tool, todo progress.
+# What happens while one looks: seconds since the step before, project, status, tool, what it is about, to-do progress.
 STEPS = (
-    (0.8, "lib/clock", "running", "Read", ""),
-    (0.8, "docs/handbook", "running", "Bash", "3/9"),
-    (0.7, "lib/parser", "idle", "Bash", "6/6"),
-    (0.9, "shop/search", "awaiting_approval", "Bash", ""),
-    (0.8, "shop/checkout", "running", "Edit", "4/7"),
-    (0.6, "lib/clock", "running", "Edit", "1/4"),
-    (0.9, "infra/dns", "running", "Write", ""),
-    (0.7, "shop/checkout", "running", "Bash", "5/7"),
-    (0.8, "shop/mailer", "running", "Bash", "1/3"),
+    (0.8, "shop/search", "running", "Read", "/home/ada/shop/search/words.py", ""),
+    (0.8, "docs/guide", "running", "Bash", "make html", "3/9"),
+    (0.9, "shop/search", "awaiting_approval", "Bash", "pip download wordnet", ""),
+    (0.8, "shop/checkout", "running", "Edit", "/home/ada/shop/checkout/totals.py", "4/7"),
+    (0.9, "infra/dns", "running", "Bash", "nsupdate -k zone.key move.txt", ""),
+    (0.7, "shop/checkout", "running", "Bash", "make test", "5/7"),
+    (0.8, "lib/parser", "idle", "", "", "6/6"),
+    (0.8, "shop/mailer", "running", "Bash", "make test", "1/3"),
 )
 # Seconds before NOW, event, tool, what about, status after it.
 EVENTS = (
@@ -88,20 +101,33 @@ def unix_ms(before: float) -> int:
     return int((NOW - before) * 1000)
 
 
+def set_tool(plate: Plate, tool: str, about: str) -> None:
+    """Let one tool of a session be open, or none. It waits if the session does."""
+    wait = plate["status"] if plate["status"].startswith("awaiting") else None
+    choices = CHOICES if tool == "AskUserQuestion" else ()
+    plate["tools"] = [["", tool, about, None, wait, *choices]] if tool else None
+
+
 class Sessions:
     """The made-up sessions in the daemon's form."""
 
     def __init__(self) -> None:
         self.names = ProjectNames()
         self.plates: dict[str, Plate] = {}
-        for number, (path, branch, status, tool, todo, since) in enumerate(SESSIONS):
+        for number, (path, branch, status, tool, about, todo, since) in enumerate(SESSIONS):
+            headline, reply = WORDS[path]
             plate = empty_plate(path, f"/home/ada/{path}", unix_ms(86400 + number))
-            plate["git_branch"] = branch or None
-            plate["status"] = status
-            plate["last_tool"] = tool or None
+            plate["git_branch"], plate["status"], plate["prompt"] = branch, status, headline
             plate["todo_progress"] = todo or None
-            plate["error"] = "529 overloaded" if status == "error" else None
+            plate["error"] = "Overloaded (529)" if status == "error" else None
+            plate["last_event_type"] = "stop_failure" if status == "error" else None
             plate["since"] = plate["updated_at"] = unix_ms(since)
+            plate["prompted_at"] = unix_ms(since + 1080)
+            plate["quiet_since"] = unix_ms(since) if path == "lib/parser" else None
+            if status == "idle":
+                plate["reply"], plate["finished_at"] = reply, unix_ms(since)
+                plate["seen_at"] = unix_ms(since) if since > 1000 else None
+            set_tool(plate, tool, about)
             self.plates[path] = plate
             self.names.put(path, plate["project_path"])
         self.changed: asyncio.Queue[str] = asyncio.Queue()
@@ -142,9 +168,13 @@ class Sessions:
         found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, **more}))
         return {**self.describe(session_id), **found}
 
-    async def hide(self, session_id: str, hidden: bool) -> None:
-        """Hide one of them, or show it again."""
-        self.plates[session_id]["hidden_at"] = 1 if hidden else None
+    async def mark(self, session_id: str, **marks: bool) -> None:
+        """Hide one of them, show it again, or mark it as seen."""
+        plate = self.plates[session_id]
+        if "hidden" in marks:
+            plate["hidden_at"] = 1 if marks["hidden"] else None
+        if "seen" in marks:
+            plate["seen_at"] = 1
         self.changed.put_nowait(session_id)
 
     async def wake(self) -> None:
@@ -165,12 +195,16 @@ class LiveSessions(Sessions):
         """Yield the statuses, all sessions, then each step."""
         yield "statuses", json.loads(encode(describe_statuses()))
         yield "plates", self.describe_all()
-        for pause, path, status, tool, todo in STEPS:
+        for pause, path, status, tool, about, todo in STEPS:
             await asyncio.sleep(pause)
             plate = self.plates[path]
+            at = int(self.now() * 1000)
             if status != plate["status"]:
-                plate["since"] = int(self.now() * 1000)
-            plate["status"], plate["last_tool"], plate["todo_progress"], plate["error"] = status, tool, todo, None
+                plate["since"] = at
+            plate["status"], plate["todo_progress"], plate["error"], plate["quiet_since"] = status, todo, None, None
+            if status == "idle":
+                plate["finished_at"], plate["reply"] = at, "All 10,000 inputs are read as the standard has it."
+            set_tool(plate, tool, about)
             yield "plate", self.describe(path)
         while True:
             yield "plate", self.describe(await self.changed.get())
@@ -194,9 +228,9 @@ def print_rows() -> None:
     console = Console(width=WIDTH, highlight=False)
     plates = map(read_plate, Sessions().describe_all())
     for group, same in groupby(select_plates(plates), lambda plate: plate["group"]):
-        console.print(Text(f"\n {BOARD_GROUPS[group]['title']}", "bold"))
+        console.print(Text(f" {BOARD_GROUPS[group]['title'].upper()}", "bold"))
         for plate in same:
-            console.print(draw_wide(plate, NOW, WIDTH))
+            console.print(Text("\n").join(draw_plate(plate, NOW, WIDTH)))
 
 
 def make_board() -> Board:

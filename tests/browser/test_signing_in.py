@@ -266,7 +266,7 @@ def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(daemon,
     daemon.post("stop", "new", project_path="/new", ts=3)
     expect(board.locator("#connection")).to_have_text("live")
     expect(board.locator("#away")).to_be_hidden()
-    expect(row(board, "p").locator(".status")).to_have_text("idle")
+    expect(row(board, "p").locator(".status")).to_have_text("finished")
     expect(row(board, "new")).to_be_visible()
 
 

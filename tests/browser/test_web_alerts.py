@@ -1,7 +1,7 @@
 """The web board's sound and notification, in a real browser."""
 
 from playwright.sync_api import expect
-from support.browser import row
+from support.browser import at, row
 
 WATCHED = """
 window.heard = [];
@@ -18,7 +18,7 @@ AudioContext.prototype.createOscillator = new Proxy(AudioContext.prototype.creat
 
 def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon, open_board):
     page = open_board(daemon, WATCHED)
-    daemon.post("permission_asked", ts=1)
+    daemon.post("permission_asked", ts=at(1))
     expect(row(page, "p")).to_be_visible()
     assert page.evaluate("heard") == []
     page.keyboard.press("?")
@@ -27,23 +27,23 @@ def test_sound_and_notification_come_only_when_wanted_and_are_remembered(daemon,
     page.reload()
     expect(row(page, "p")).to_be_visible()
     assert page.evaluate("heard") == []  # it waited before
-    daemon.post("prompt_submit", ts=2)
+    daemon.post("prompt_submit", ts=at(2))
     expect(row(page, "p").locator(".status")).to_have_text("running")
-    daemon.post("stop", error="overloaded", ts=3)
+    daemon.post("stop", error="overloaded", ts=at(3))
     expect(row(page, "p").locator(".status")).to_have_text("error")
     assert page.evaluate("heard") == ["tone", "tone", ["p: error", "/p"]]
     page.keyboard.press("?")
     expect(page.get_by_label("show a desktop notification")).to_be_checked()
     page.get_by_label("show a desktop notification").uncheck()
     page.get_by_label("play a sound").uncheck()
-    daemon.post("prompt_submit", ts=4)
-    daemon.post("permission_asked", ts=5)
+    daemon.post("prompt_submit", ts=at(4))
+    daemon.post("permission_asked", ts=at(5))
     expect(page.locator("#said")).to_have_text("p: awaiting approval")
     assert len(page.evaluate("heard")) == 3
 
 
 def test_a_session_alerts_when_it_begins_to_wait_but_not_when_it_waited_before_or_asks_again(daemon, open_board):
-    daemon.post("permission_asked", "waited", project_path="/waited", ts=1)
+    daemon.post("permission_asked", "waited", project_path="/waited", ts=at(1))
     on = "for (const name of ['sound', 'notify']) localStorage.setItem(`tailhook.${name}`, '1');"
     page = open_board(daemon, WATCHED + on)
     expect(row(page, "waited")).to_be_visible()
@@ -51,11 +51,11 @@ def test_a_session_alerts_when_it_begins_to_wait_but_not_when_it_waited_before_o
         (2, {"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "awaiting input"),
         (3, {"event_type": "stop", "error": "overloaded"}, "error"),
     ):
-        daemon.post(session="waited", project_path="/waited", ts=ts, **event)
+        daemon.post(session="waited", project_path="/waited", ts=at(ts), **event)
         expect(row(page, "waited").locator(".status")).to_have_text(words)
     assert page.evaluate("heard") == []
-    daemon.post("prompt_submit", "busy", project_path="/busy", ts=2)
-    daemon.post("permission_asked", "new", project_path="/new", ts=3)  # it appears in need of attention
+    daemon.post("prompt_submit", "busy", project_path="/busy", ts=at(2))
+    daemon.post("permission_asked", "new", project_path="/new", ts=at(3))  # it appears in need of attention
     expect(row(page, "new")).to_be_visible()
     assert page.evaluate("heard") == ["tone", "tone", ["new: awaiting approval", "/new"]]
 

@@ -9,7 +9,7 @@ from collections import Counter
 import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support.browser import load, row
+from support.browser import at, load, row
 from support.daemon import request, spooled, wait_until
 from support.sessions import LAST_WORDS, post_statuses_of_hours, sessions
 
@@ -53,7 +53,7 @@ def fill(daemon, folder):
 def show(daemon, board, folder):
     """Post the simulated sessions, and wait until the board has them all: a row that moves may miss a click."""
     fill(daemon, folder)
-    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit")
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit docs/board.md")
 
 
 def focused(page):
@@ -90,35 +90,39 @@ def test_the_boards_file_routes_serve_no_other_file(daemon):
 
 def test_plates_appear_and_change_while_one_looks(daemon, board):
     expect(board.get_by_text("No sessions yet")).to_be_visible()
-    daemon.post("prompt_submit", project_path="/home/me/src/parser", git_branch="fuzz", ts=1)
+    daemon.post("prompt_submit", project_path="/home/me/src/parser", git_branch="fuzz", ts=at(1))
     shown = row(board, "parser")
     expect(shown.locator(".status")).to_have_text("running")
     expect(shown.locator(".branch")).to_have_text("fuzz")
-    expect(shown.locator(".folder")).to_have_text("~/src")
     daemon.post(
-        "tool_start", tool_name="TodoWrite", tool_params={"todos_done": 2, "todos": 9}, project_path="/parser", ts=2
+        "tool_start", tool_name="TodoWrite", tool_params={"todos_done": 2, "todos": 9}, project_path="/parser", ts=at(2)
     )
     expect(shown.locator(".tool")).to_have_text("TodoWrite")
-    expect(shown.locator(".todo")).to_have_text("2/9")
-    daemon.post("tool_start", tool_name="AskUserQuestion", project_path="/parser", ts=3)
+    expect(shown.locator(".todo")).to_have_text("2 of 9")
+    daemon.post("tool_start", tool_name="AskUserQuestion", project_path="/parser", ts=at(3))
     expect(shown.locator(".status")).to_have_text("awaiting input")
     expect(board).to_have_title("(1) tailhook")
-    assert rows(board, "attention") == ["parser"]
-    daemon.post("stop", project_path="/parser", ts=4)
-    expect(shown.locator(".status")).to_have_text("idle")
+    assert rows(board, "waits") == ["parser"]
+    daemon.post("stop", project_path="/parser", ts=at(4))
+    expect(shown.locator(".status")).to_have_text("finished")
     expect(board).to_have_title("tailhook")
     daemon.ask("DELETE", "/plates/s")
     expect(shown).to_have_count(0)
 
 
-def test_attention_comes_first_then_running_then_the_rest_and_the_filter_takes_all_its_words(daemon, board, tmp_path):
+def test_waits_come_first_then_what_has_finished_then_work_and_the_filter_takes_all_its_words(daemon, board, tmp_path):
     show(daemon, board, tmp_path)
-    expect(row(board, "parser").locator(".todo")).to_have_text("2/9")
-    assert set(rows(board, "attention")) == {"website", "payments", "etl"}
-    assert rows(board, "running") == ["parser", "tailhook", "terraform"]
-    assert set(rows(board, "rest")) == {"mobile", "notes"}
-    assert rows(board) == [*rows(board, "attention"), *rows(board, "running"), *rows(board, "rest")]
-    assert board.locator("#board h2").all_inner_texts() == ["Needs attention 3", "Running 3", "Other 2"]
+    expect(row(board, "parser").locator(".todo")).to_have_text("2 of 9")
+    assert set(rows(board, "waits")) == {"website", "payments", "etl"}
+    assert rows(board, "finished") == ["mobile", "notes"]
+    assert rows(board, "working") == ["parser", "tailhook", "terraform"]
+    assert rows(board) == [*rows(board, "waits"), *rows(board, "finished"), *rows(board, "working")]
+    assert board.locator("#board section:not([hidden]) h2").all_inner_texts() == [
+        "Waits for you 3",
+        "Finished, not looked at 2",
+        "Working 3",
+        "At rest 0",
+    ]
     board.keyboard.press("/")
     board.keyboard.type("SRC run")
     expect(board.locator("#board li")).to_have_count(2)
@@ -143,7 +147,7 @@ def test_age_and_order_go_by_when_the_status_changed(daemon, board):
 def test_each_status_has_its_words_and_its_symbol(daemon, board):
     shown = {
         "running": ({"event_type": "prompt_submit"}, "●"),
-        "idle": ({"event_type": "stop"}, "○"),
+        "finished": ({"event_type": "stop"}, "✓"),
         "awaiting input": ({"event_type": "tool_start", "tool_name": "AskUserQuestion"}, "?"),
         "awaiting approval": ({"event_type": "permission_asked"}, "!"),
         "error": ({"event_type": "stop", "error": "overloaded"}, "✗"),
@@ -154,17 +158,18 @@ def test_each_status_has_its_words_and_its_symbol(daemon, board):
         expect(row(board, words).locator(".status")).to_have_text(words)
         expect(row(board, words).locator(".sign")).to_have_text(symbol)
     board.keyboard.press("?")  # the help lists every symbol of the daemon
-    expect(board.locator("#helping .signs dd")).to_have_count(7)
+    expect(board.locator("#helping .signs dd")).to_have_count(9)
     expect(board.locator("#helping .signs")).to_contain_text("awaiting approval")
     expect(board.locator("#helping .keys")).to_contain_text(f"filter by {FILTER_FIELDS}")
 
 
 def test_closed_ones_are_shown_when_asked_for(daemon, board):
-    daemon.post("tool_start", project_path="/over", tool_name="Bash", ts=1)
-    daemon.post("session_end", project_path="/over", ts=2)
-    expect(board.get_by_role("button", name="Closed 1")).to_have_attribute("aria-pressed", "false")
+    daemon.post("tool_start", project_path="/over", tool_name="Bash", ts=at(1))
+    daemon.post("session_end", project_path="/over", ts=at(2))
+    expect(board.get_by_role("button", name="1 closed")).to_have_attribute("aria-expanded", "false")
     expect(board.get_by_text("All sessions are closed or hidden.")).to_be_visible()
-    board.get_by_role("button", name="Closed 1").click()
+    board.get_by_role("button", name="1 closed").click()
+    expect(board.get_by_role("button", name="1 closed")).to_have_attribute("aria-expanded", "true")
     expect(row(board, "over").locator(".status")).to_have_text("closed")
     expect(row(board, "over").locator(".tool")).to_have_text("")
     board.keyboard.press("c")
@@ -175,8 +180,10 @@ def test_a_closed_session_stands_where_its_status_changed_as_in_the_terminal(dae
     now = time.time_ns() // 1_000_000
     for age, (project, event) in enumerate((("after", "stop"), ("closed", "session_end"), ("before", "stop"))):
         daemon.post(event, project, project_path=f"/p/{project}", ts=now - (age + 1) * 60_000)
+    for name in ("after", "before"):
+        daemon.ask("PATCH", f"/plates/{name}", json={"seen": True})
     board.keyboard.press("c")
-    expect(row(board, "before")).to_be_visible()
+    expect(board.locator("#rest li")).to_have_count(3)
     assert rows(board) == ["after", "closed", "before"]
 
 
@@ -264,24 +271,24 @@ def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_cl
 def test_a_session_without_a_sign_is_not_shown_as_running(daemon, board):
     daemon.post("prompt_submit", "one", project_path="/one")
     expect(row(board, "one").locator(".status")).to_have_text("running")
-    daemon.make_older(7300)
+    daemon.make_older(400)
     daemon.post("stop", "two", project_path="/two")  # it lets the daemon check all sessions soon
-    expect(row(board, "one").locator(".status")).to_have_text("no sign for 2h")
+    expect(row(board, "one").locator(".status")).to_have_text("no sign for 6m")
     expect(row(board, "one")).to_have_attribute("data-tone", "muted")
     row(board, "one").locator(".open").click()
-    expect(board.locator("#details .status .words")).to_have_text("no sign for 2h")
+    expect(board.locator("#details .status .words")).to_have_text("no sign for 6m")
     daemon.post("tool_call", "one", project_path="/one")
     expect(board.locator("#details .status .words")).to_have_text("running")
     expect(row(board, "one").locator(".status")).to_have_text("running")
 
 
-def test_a_title_follows_the_projects_name_in_the_row_and_is_in_the_details(daemon, board):
-    daemon.post("prompt_submit", "one", project_path="/work/one", title="<b>Fix</b> the race")
-    daemon.post("prompt_submit", "two", project_path="/work/two")
-    expect(row(board, "one").locator(".title")).to_have_text("<b>Fix</b> the race")
-    expect(row(board, "one").locator(".folder")).to_be_hidden()
-    expect(row(board, "two").locator(".folder")).to_have_text("/work")
-    assert rows(board) == ["one <b>Fix</b> the race", "two"]
+def test_the_headline_of_a_row_is_the_title_otherwise_the_prompt(daemon, board):
+    daemon.post("prompt_submit", "one", project_path="/work/one", title="<b>Fix</b> the race", prompt="Go on.")
+    daemon.post("prompt_submit", "two", project_path="/work/two", prompt="Write the docs.")
+    daemon.post("prompt_submit", "three", project_path="/work/three")
+    expect(row(board, "one").locator(".headline")).to_have_text("<b>Fix</b> the race")
+    expect(row(board, "two").locator(".headline")).to_have_text("Write the docs.")
+    expect(row(board, "three").locator(".headline")).to_be_hidden()
     board.locator("#filter").fill("race")
     expect(row(board, "two")).to_have_count(0)
     row(board, "one").locator(".open").click()
@@ -320,39 +327,40 @@ def test_a_click_acts_on_the_row_that_was_under_the_pointer_when_it_was_pressed(
     board = open_board(daemon)
     other = board.context.new_page()
     load(other, daemon)
-    for at, name in enumerate(("first", "second", "third", "fourth"), 1):
-        daemon.post("permission_asked", name, project_path=f"/{name}", tool_name="Bash", ts=at)
+    for step, name in enumerate(("first", "second", "third", "fourth"), 1):
+        daemon.post("permission_asked", name, project_path=f"/{name}", tool_name="Bash", ts=at(step))
 
     def click(button, name, above):
-        waiting = board.locator("#attention li").count()
+        waiting = board.locator("#waits li").count()
         box = row(board, name).locator(button).bounding_box()
         board.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
         board.mouse.down()
         daemon.post("prompt_submit", above, project_path=f"/{above}")  # the rows want to move up
-        expect(other.locator("#attention li")).to_have_count(waiting - 1)
+        expect(other.locator("#waits li")).to_have_count(waiting - 1)
         board.evaluate("() => new Promise((done) => setTimeout(done, 200))")  # the board draws at most 50 ms later
-        assert board.locator("#attention li").count() == waiting
+        assert board.locator("#waits li").count() == waiting
         board.mouse.up()
 
-    expect(board.locator("#attention li")).to_have_count(4)
+    expect(board.locator("#waits li")).to_have_count(4)
     expect(board.locator("#said")).to_have_text("fourth: awaiting approval")
     click(".dismiss", "second", "first")
     expect(row(board, "second")).to_have_count(0)
     assert hidden(daemon) == {"second"}
-    expect(board.locator("#running li")).to_have_count(1)
-    expect(other.locator("#attention li")).to_have_count(2)
+    expect(board.locator("#working li")).to_have_count(1)
+    expect(other.locator("#waits li")).to_have_count(2)
     click(".open", "fourth", "third")
     expect(board.locator("#details-title")).to_have_text("fourth")
-    expect(board.locator("#running li")).to_have_count(2)
+    expect(board.locator("#working li")).to_have_count(2)
     expect(row(board, "fourth")).to_be_visible()
     assert hidden(daemon) == {"second"}
 
 
 def test_a_path_is_cut_on_the_left(daemon, board):
-    """Its right end distinguishes projects."""
-    daemon.post("stop", "one", project_path="/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/near/one")
-    cell = row(board, "one").locator(".folder")
-    expect(cell).to_have_text("/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/near")
+    """Its right end distinguishes files."""
+    path = "/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/and-another-folder-that-is-longer/near/one.py"
+    daemon.post("tool_start", "one", tool_name="Edit", tool_params={"file_path": path}, project_path="/one")
+    cell = row(board, "one").locator(".path")
+    expect(cell).to_have_text(path)
     ends = cell.evaluate(
         "cell => { const [whole, part] = [cell, cell.firstChild].map(one => one.getBoundingClientRect());"
         " return [whole.right - part.right, whole.left - part.left]; }"
@@ -370,7 +378,7 @@ def test_eight_tabs_show_all_rows_and_stay_live(daemon, board):
         page.goto(daemon.base)
     for page in pages:
         expect(page.locator("#connection")).to_have_text("live")
-        expect(row(page, "one").locator(".status")).to_have_text("idle")
+        expect(row(page, "one").locator(".status")).to_have_text("finished")
     daemon.post("prompt_submit", "one", project_path="/one")
     for page in pages:
         expect(row(page, "one").locator(".status")).to_have_text("running")
@@ -381,7 +389,7 @@ def test_eight_tabs_show_all_rows_and_stay_live(daemon, board):
     for page in pages[:7]:
         page.close()
     daemon.post("stop", "one", project_path="/one")
-    expect(row(pages[7], "one").locator(".status")).to_have_text("idle")
+    expect(row(pages[7], "one").locator(".status")).to_have_text("idle")  # its details are open: it is seen at once
 
 
 def test_tabs_with_secrets_of_their_own_share_a_stream_and_a_wrong_secret_gets_nothing(daemon, new_context):
@@ -417,11 +425,11 @@ def test_the_board_shows_how_many_events_the_daemon_has_still_to_store_and_stays
     expect(page.locator("#connection")).to_have_text("live")
     counts = [int(re.sub("[^0-9]", "", words)) for words in page.evaluate("said") if words.startswith("catching up")]
     assert counts == sorted(counts, reverse=True)
-    expect(page.locator("#rest .count")).to_have_text("2000")
+    expect(page.locator("#finished h2 .count")).to_have_text("2000")
     load(page, own)
-    expect(page.locator("#rest .count")).to_have_text("2000")
-    own.post("permission_asked", "s7", project_path="/src/p7", ts=2000)
-    wait_until(lambda: rows(page, "attention") == ["p7"])
+    expect(page.locator("#finished h2 .count")).to_have_text("2000")
+    own.post("permission_asked", "s7", project_path="/src/p7", ts=at(2000))
+    wait_until(lambda: rows(page, "waits") == ["p7"])
     page.keyboard.press("ArrowDown")
     assert focused(page) == "p7"
 
@@ -471,10 +479,10 @@ def test_it_is_used_by_keys_alone(daemon, board, tmp_path):
 
 def test_the_focus_stays_with_a_row_that_moves(daemon, board):
     for name in ("one", "two"):
-        daemon.post("prompt_submit", name, project_path=f"/{name}", ts=1)
+        daemon.post("prompt_submit", name, project_path=f"/{name}", ts=at(1))
     expect(row(board, "two")).to_be_visible()
     row(board, "two").locator(".open").focus()
-    daemon.post("permission_asked", "two", project_path="/two", ts=2)
+    daemon.post("permission_asked", "two", project_path="/two", ts=at(2))
     expect(row(board, "two").locator(".status")).to_have_text("awaiting approval")
     assert rows(board) == ["two", "one"]
     assert focused(board) == "two"
@@ -535,11 +543,11 @@ def assert_bars(board):
 
 
 def test_open_details_follow_the_session(daemon, board):
-    daemon.post("prompt_submit", ts=1)
+    daemon.post("prompt_submit", ts=at(1))
     row(board, "p").click()
     details = board.get_by_role("dialog")
     expect(details.locator(".events li")).to_have_count(1)
-    daemon.post("permission_asked", ts=2)
+    daemon.post("permission_asked", ts=at(2))
     expect(details.locator(".status .words")).to_have_text("awaiting approval")
     expect(details.locator(".events li")).to_have_count(2)
     details.get_by_role("button", name="Hide").click()
@@ -568,9 +576,9 @@ def assert_text(daemon, board, text, tmp_path):
         project_path=f"/src/{text.replace('/', '')}",
         tool_params={"command": text},
         transcript_path=str(transcript),
-        ts=1,
+        ts=at(1),
     )
-    daemon.post("stop", error=text, project_path=f"/src/{text.replace('/', '')}", ts=2)
+    daemon.post("stop", error=text, project_path=f"/src/{text.replace('/', '')}", ts=at(2))
     shown = board.locator("#board li").first
     expect(shown.locator(".status")).to_have_text("error")
     shown.click()
@@ -618,7 +626,7 @@ def assert_accessible(page):
 def test_a_narrow_screen_needs_no_scrolling_sideways(daemon, board, tmp_path):
     show(daemon, board, tmp_path)
     daemon.post("prompt_submit", "long", project_path="/src/" + "x" * 200, git_branch="y" * 300)
-    expect(board.locator("#running li")).to_have_count(4)
+    expect(board.locator("#working li")).to_have_count(4)
     for width in (320, 360, 414, 600, 768):
         board.set_viewport_size({"width": width, "height": 700})
         assert_fits(board, width)
@@ -635,7 +643,7 @@ def assert_fits(page, width):
     for box in shown.evaluate_all("all => all.map((one) => one.getBoundingClientRect().toJSON())"):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
-    page.locator("#running li").last.locator(".open").click()
+    page.locator("#working li").last.locator(".open").click()
     expect(page.locator("#details .events li").first).to_be_visible()
     assert not is_wide()
     assert not page.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('#details .scroll'))")
@@ -654,12 +662,12 @@ def test_light_and_dark_follow_the_browser(board):
 
 
 def test_a_screen_reader_gets_the_attention_and_finds_names(daemon, board):
-    daemon.post("prompt_submit", project_path="/src/parser", git_branch="fuzz", ts=1)
+    daemon.post("prompt_submit", project_path="/src/parser", git_branch="fuzz", ts=at(1))
     expect(row(board, "parser")).to_be_visible()
-    daemon.post("permission_asked", project_path="/src/parser", ts=2)
+    daemon.post("permission_asked", project_path="/src/parser", ts=at(2))
     said = board.locator("[aria-live=polite]")
     expect(said).to_have_text("parser: awaiting approval")
     name = re.compile("awaiting approval.*parser.*fuzz")
-    expect(board.get_by_role("region", name="Needs attention").get_by_role("button", name=name)).to_be_visible()
+    expect(board.get_by_role("region", name="Waits for you").get_by_role("button", name=name)).to_be_visible()
     expect(board.get_by_role("searchbox", name="Filter the sessions")).to_be_visible()
     expect(board.get_by_role("status")).to_have_text("live")

@@ -31,8 +31,8 @@ def board(monkeypatch):
 @pytest.mark.parametrize(
     ("size", "keys", "words"),
     [
-        pytest.param((104, 24), ["down"], ["Other 3"], id="list"),
-        pytest.param((40, 24), [], ["Needs attention 3"], id="narrow"),
+        pytest.param((104, 24), ["down"], ["AT REST 2"], id="list"),
+        pytest.param((40, 24), [], ["WAITS FOR YOU 3"], id="narrow"),
         pytest.param((80, 24), ["c", "end"], ["legacy"], id="closed"),
         pytest.param((80, 16), ["slash", "c", "h"], ["search"], id="filtered"),
         pytest.param((104, 40), ["enter"], ["Two coupons"], id="details"),
@@ -43,7 +43,7 @@ def board(monkeypatch):
 def test_the_screen_is_as_it_was(snap_compare, board, size, keys, words):
     async def press(pilot):
         person = Person(pilot)
-        await person.sees("Needs attention 3", "live")
+        await person.sees("WAITS FOR YOU 3")
         board.query_one(Input).cursor_blink = False
         await person.press(*keys)
         await person.sees(*words)
@@ -64,11 +64,12 @@ def test_the_demo_shows_the_board_in_a_terminal_and_otherwise_prints_its_rows(tm
     env = {**ENVIRONMENT, "TERM": "xterm-256color"}
     terminal = Terminal(argv, env, tmp_path)
     terminal.until("checkout")
-    terminal.until("live")
+    terminal.until("wait for you")
     assert terminal.wait() == 0
     words = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in words.splitlines() if line] == [
-        *("Needs", "?", "!", "✗"),
-        *("Running", "●", "●", "●"),
-        *("Other", "◌", "○", "○"),
+        *("WAITS", "?", "Two", "!", "Bash", "✗", "the"),
+        *("FINISHED,", "✓", "Chapter"),
+        *("STUCK", "▲", "WORKING", "●", "●"),
+        *("AT", "○", "○"),
     ]

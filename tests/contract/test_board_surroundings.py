@@ -30,13 +30,13 @@ def test_a_daemon_that_is_restarted_is_found_again(own_daemon, how):
     populate(own_daemon)
 
     async def play(person):
-        await person.sees("live", "shop")
+        await person.sees("shop")
         own_daemon.stop(how)
         await person.sees("no answer from the daemon, reconnecting", "shop")
         own_daemon.start()
-        await person.sees("live")
+        await person.until(lambda: person.app.connected)
         own_daemon.post("stop", "asking", project_path="/home/ada/shop")
-        await person.sees("Other 2")
+        await person.sees("FINISHED, NOT LOOKED AT 2")
 
     sit(play)
 
@@ -47,14 +47,14 @@ def test_a_daemon_that_stays_away_is_started(own_daemon, monkeypatch):
     monkeypatch.setenv("HOME", str(own_daemon.home))
 
     async def play(person):
-        await person.sees("live")
+        await person.until(lambda: person.app.connected)
         own_daemon.stop()
         await person.sees("no answer from the daemon")
         await person.pilot.pause(1)
         assert own_daemon.process is None
         assert "no answer from the daemon" in person.seen  # the user does not want one to be started
         monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
-        await person.sees("live")
+        await person.until(lambda: person.app.connected)
 
     try:
         sit(play)
@@ -90,11 +90,11 @@ def test_a_change_to_attention_alerts_once(board_daemon):
     called = []
 
     async def play(person):
-        await person.sees("live", "parser")
+        await person.sees("parser")
         board_daemon.post("permission_asked", "working", project_path="/home/ada/parser")
-        await person.sees("Needs attention 3")
+        await person.sees("WAITS FOR YOU 3")
         board_daemon.post("tool_start", "working", project_path="/home/ada/parser", tool_name="AskUserQuestion")
-        await person.until(lambda: person.seen.count("awaiting input") == 2)
+        await person.until(lambda: person.app.plates["working"]["status"].value == "awaiting_input")
 
     sit(play, alerts=[lambda app, plate: called.append((plate["session_id"], plate["status"].value))])
     assert called == [("working", "awaiting_approval")]
@@ -105,14 +105,14 @@ def test_a_session_alerts_that_appears_in_need_of_attention_but_not_one_that_wai
     called = []
 
     async def play(person):
-        await person.sees("live", "Needs attention 1")
+        await person.sees("WAITS FOR YOU 1")
         own_daemon.post("permission_asked", "new")
         own_daemon.post("prompt_submit", "busy")
-        await person.sees("Needs attention 2", "Running 1")
+        await person.sees("WAITS FOR YOU 2", "WORKING 1")
         own_daemon.stop()
         await person.sees("no answer")
         own_daemon.start().post("permission_asked", "came meanwhile")
-        await person.sees("live", "Needs attention 3")
+        await person.sees("WAITS FOR YOU 3")
 
     sit(play, alerts=[lambda app, plate: called.append(plate["session_id"])])
     assert called == ["new", "came meanwhile"]
@@ -135,7 +135,7 @@ def test_a_desktop_notification_uses_the_desktops_program(board_daemon, tmp_path
     board_daemon.post("prompt_submit", "s", project_path="/p/--<b>")
     env = {**board_daemon.env, "PATH": str(tools), "TERM": "xterm"}
     board = Terminal([*BOARD, "--notify", "--bell"], env, tmp_path)
-    board.until("running")
+    board.until("thinking")
     board.seen = ""  # the sequence that names the window ends in a bell's character
     board_daemon.post("permission_asked", "s", project_path="/p/--<b>")
     board.until("\x07")
@@ -262,6 +262,6 @@ def test_details_that_close_slowly_are_not_drawn_meanwhile(board_daemon, monkeyp
         await person.sees("AskUserQuestion", "Timeline")
         await person.press("escape")
         board_daemon.post("prompt_submit", "asking", project_path="/home/ada/shop")
-        await person.sees("live", "Running 2")
+        await person.sees("WORKING 2")
 
     sit(play)

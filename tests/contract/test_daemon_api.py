@@ -57,6 +57,7 @@ ROUTES = [
     ("GET", "/health"),
     ("GET", "/status"),
     ("GET", "/statuses"),
+    ("GET", "/summary"),
 ]
 
 

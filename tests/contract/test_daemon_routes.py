@@ -130,7 +130,9 @@ def test_a_hidden_plate_keeps_its_events_and_is_shown_again(daemon):
     assert daemon.ask("PATCH", "/plates/hidden", json={"hidden": False}).json() == before
 
 
-@pytest.mark.parametrize("body", [{}, {"hidden": 1}, {"hidden": None}, {"hidden": True, "status": "idle"}, []])
+@pytest.mark.parametrize(
+    "body", [{}, {"hidden": 1}, {"hidden": None}, {"seen": False}, {"hidden": True, "status": "idle"}, []]
+)
 def test_a_plate_is_hidden_by_nothing_else(daemon, body):
     daemon.post("stop", "stays")
     assert daemon.ask("PATCH", "/plates/stays", json=body).status_code == 422

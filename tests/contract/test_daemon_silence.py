@@ -33,15 +33,14 @@ def test_the_board_shows_for_how_long_there_was_no_sign_until_the_next_event(boa
     board_daemon.post("prompt_submit", project_path="/home/ada/parser", git_branch="main")
 
     async def play(person):
-        await person.sees("running", "parser")
-        fall_silent(board_daemon, 7300)
-        await person.sees("no sign for 2h", "parser")
-        await person.misses("● running")
+        await person.sees("● parser", "thinking")
+        fall_silent(board_daemon, 400)
+        await person.sees("no sign for 6m", "parser")
         await person.press("enter")
-        await person.sees("● no sign for 2h", "/home/ada/parser")
+        await person.sees("● no sign for 6m", "/home/ada/parser")
         await person.press("escape")
         board_daemon.post("tool_call", project_path="/home/ada/parser")
-        await person.sees("● running")
+        await person.sees("● parser", "thinking")
         await person.misses("no sign")
 
     sit(play)

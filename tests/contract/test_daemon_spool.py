@@ -52,11 +52,12 @@ def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
     own.post("stop", "away", ts=now - 10_000, project_path="/p/away")
     tailhook("plates", "dismiss", "away", env=own.env, cwd=own.home)
     head, *listed, hidden = tailhook("plates", "list", env=own.env, cwd=own.home).stdout.splitlines()
-    assert head.split() == ["STATUS", "AGE", "PROJECT", "BRANCH", "TOOL", "TO", "DO", "SESSION"]
+    assert head.split() == ["STATUS", "AGE", "PROJECT", "BRANCH", "TO", "DO", "SESSION", "ACTIVITY"]
     assert len({line.index("/p/") for line in [*listed, hidden]} | {head.index("PROJECT")}) == 1
-    assert [line.rindex(line.split()[-1]) for line in listed] == [head.index("SESSION")] * 4
-    assert hidden.split()[2:] == ["/p/away", "hidden", "away"]
-    assert [line.split()[-1] for line in listed] == ["first", "late", "ahead", "busy"]
+    sessions = [line[head.index("SESSION") : head.index("ACTIVITY")].strip() for line in [*listed, hidden]]
+    assert sessions == ["first", "late", "ahead", "busy", "away"]
+    assert hidden.split()[2:] == ["/p/away", "away", "hidden"]
+    assert listed[0].endswith("  asks for a permission")
     ages = [line.split()[1] for line in listed]
     assert ages[0] == "2h"
     assert 50 <= int(ages[1].removesuffix("s")) < 60

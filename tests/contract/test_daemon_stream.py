@@ -53,12 +53,15 @@ def test_every_status_is_described(daemon):
         "status": "awaiting_input",
         "symbol": "?",
         "words": "awaiting input",
-        "group": "attention",
+        "group": "waits",
         "tone": "attention",
     }
+    assert [(one["words"], one["status"]) for one in found["marks"]] == [("finished", "idle"), ("stuck", "running")]
     assert [(group["id"], group["title"]) for group in found["groups"]] == [
-        ("attention", "Needs attention"),
-        ("running", "Running"),
-        ("rest", "Other"),
+        ("waits", "Waits for you"),
+        ("finished", "Finished, not looked at"),
+        ("stuck", "Stuck"),
+        ("working", "Working"),
+        ("rest", "At rest"),
     ]
     assert found["filter_fields"].startswith("project, ")

@@ -11,7 +11,7 @@ from support.daemon import spooled, wait_until
 from support.host import HANGS_S, assistant
 from support.long_runs import IS_LONG
 
-from tailhook.plates.health import MAX_MESSAGE_CHARS
+from tailhook.plates.transcript_ends import MAX_MESSAGE_CHARS
 
 pytestmark = pytest.mark.system
 

@@ -146,13 +146,15 @@ def test_the_hook_of_another_host_loads_that_host_and_nothing_else_besides(proje
     assert loaded == ALWAYS | {"tailhook.hook.idle", "tailhook.machines.idle"} | OWN_MODULES["idle"] | theirs
 
 
-def test_an_event_is_reported_with_the_spool_and_no_other_module(project):
+def test_an_event_is_reported_with_the_spool_and_the_masking_of_its_words_and_no_other_module(project):
     project.argv = [*project.argv[:-1], "plates"]
     project.env["TAILHOOK_NO_AUTOSTART"] = "1"
     stop, loaded = loaded_by(project)
     assert (stop.exit_code, stop.stdout) == (0, "")
-    assert loaded == ALWAYS - {"tailhook.machines"} | {
+    assert loaded == ALWAYS | {
         "tailhook.hook.plates",
+        "tailhook.machines.quoting",
+        "tailhook.machines.secrets",
         "tailhook.stores.processes",
         "tailhook.stores.spool",
     }

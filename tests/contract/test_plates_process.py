@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 import pytest
+from support.cases import in_one_test
 from support.host import Started, frame
 from support.usual_secrets import SECRETS, is_shown, written
 
@@ -20,6 +21,7 @@ from tailhook.plates.inbox import Inbox
 from tailhook.stores.processes import process_start
 
 DONE = "<loop-done>COMPLETE</loop-done>"
+MANY = {"choices": [str(number) for number in range(10)]}
 
 
 @pytest.fixture
@@ -233,7 +235,31 @@ def test_a_start_names_its_source_and_no_other_event_does(plates):
 def test_a_prompt_that_the_host_wrote_is_distinguished_from_a_persons_and_is_not_kept(plates, prompt, fields, is_hosts):
     event = send(plates, hook_event_name="UserPromptSubmit", prompt=prompt, **fields)
     assert event.get("by_host", False) is is_hosts
-    assert "task" not in json.dumps(event)
+    assert event.get("prompt", "") == ("" if is_hosts else prompt.strip())
+
+
+FIRST_LINES = [
+    ("Fix the race.\n\nIt is in refunds.py.", "Fix the race."),
+    ("\n\n  ## **Done.** All tests pass. \n- a", "Done. All tests pass."),
+    ("---\n- one\n- two", "one"),
+    ("#42 fails", "#42 fails"),
+    ("```\nx = 1\n```", "x = 1"),
+    ("2 * 3", "2 * 3"),
+    ("export TOKEN=abcdefgh1234\nnow", "export TOKEN=[secret]"),
+    ("a\x1b[31m\u202eb\tc", "a[31mb c"),
+    ("x" * 5000, "x" * 200),
+    ("***\n\n", None),
+    ("", None),
+    (["x"], None),
+]
+
+
+@in_one_test(("text", "expected"), FIRST_LINES)
+def test_of_a_prompt_and_of_the_last_message_the_first_line_is_kept(plates, text, expected):
+    event = send(plates, hook_event_name="UserPromptSubmit", prompt=text)
+    assert (event.get("prompt"), event.get("reply")) == (expected, None)
+    event = send(plates, hook_event_name="Stop", last_assistant_message=text)
+    assert (event.get("prompt"), event.get("reply")) == (None, expected)
 
 
 @pytest.mark.parametrize(
@@ -310,10 +336,26 @@ def test_a_variable_that_names_no_process_has_no_start(plates, given):
         ({"command": "curl -u me:abc a"}, {"command": "curl -u me:[secret] a"}),
         ({"command": "a\n\x1b[31mb\u202e"}, {"command": "a [31mb"}),
         ({"todos": [{"status": "completed"}, {"status": "pending"}, 3]}, {"todos_done": 1, "todos": 3}),
-        ({"questions": [{"question": "Which\ncolour?"}, {"question": "And size?"}]}, {"question": "Which colour?"}),
+        (
+            {
+                "questions": [
+                    {"question": "Which\ncolour?", "options": [{"label": "red\x1b"}, 3]},
+                    {"question": "Size?"},
+                ]
+            },
+            {"question": "Which colour?", "choices": ["red"]},
+        ),
+        ({"question": "Which?", "choices": ["a", "b"]}, {"question": "Which?", "choices": ["a", "b"]}),
+        ({"question": "Which?", "options": [{"label": f"{n}"} for n in range(99)]}, {**MANY, "question": "Which?"}),
+        ({"question": "Which?", "choices": "all"}, {"question": "Which?", "choices": []}),
         ({"questions": ["Which colour?"]}, None),
         ({"questions": []}, None),
-        ({"pattern": "x"}, None),
+        ({"plan": "\n# Move the keys\n\n1. Write a test.\n"}, {"plan": "Move the keys"}),
+        ({"pattern": "x", "path": "/a"}, {"pattern": "x"}),
+        ({"url": "https://host/?token=abcdefgh1234"}, {"url": "https://host/?token=[secret]"}),
+        ({"description": "Look at it", "prompt": "You are an agent."}, {"description": "Look at it"}),
+        ({"command": "make", "description": "Builds"}, {"command": "make"}),
+        ({"text": "x"}, None),
         ({"command": 3, "file_path": None}, None),
         ("text", None),
         (None, None),

@@ -340,7 +340,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
-        "plates/health.py",
+        "plates/transcript_ends.py",
         "",
         "MAX_MESSAGE_CHARS = 100_000 # of the agent's last message",
         (
@@ -467,7 +467,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "The bracket is a sign, which a name's words leave out.",
     ),
     (
-        "plates/health.py",
+        "plates/transcript_ends.py",
         "",
         "MAX_CHARACTER_BYTES = 4 # in UTF-8",
         ("MAX_CHARACTER_BYTES = 5 # in UTF-8",),

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -54,9 +55,14 @@ def fetch_error() -> str:
     return f"no Chromium here, and playwright cannot fetch one ({(reasons or ['?'])[0]})" if done.returncode else ""
 
 
+def at(step):
+    """Return a time of the last two minutes, in Unix milliseconds: the later the step, the later the time."""
+    return time.time_ns() // 1_000_000 - 120_000 + step
+
+
 def row(page, project):
     """Return the row of a project."""
-    return page.locator("#board li").filter(has=page.locator(".name", has_text=re.compile(f"^{project}$")))
+    return page.locator("#board li").filter(has=page.locator(".project", has_text=re.compile(f"^{project}$")))
 
 
 def load(page, daemon):

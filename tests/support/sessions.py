@@ -7,6 +7,7 @@ from pathlib import Path
 
 MINUTE = 60_000
 
+QUESTION = {"question": "Where should the theme be kept?", "choices": ["cookie", "localStorage", "profile"]}
 # project, branch, what happened so many minutes ago: (minutes, event, tool, parameters)
 SESSIONS = [
     (
@@ -38,7 +39,7 @@ SESSIONS = [
     (
         "/home/me/src/website",
         "main",
-        [(30, "prompt_submit", None, None), (2, "tool_start", "AskUserQuestion", None)],
+        [(30, "prompt_submit", None, None), (2, "tool_start", "AskUserQuestion", QUESTION)],
     ),
     (
         "/home/me/work/etl",
@@ -76,6 +77,21 @@ SESSIONS = [
     ("/home/me/notes", None, [(240, "prompt_submit", None, None), (200, "stop", None, None)]),
     ("/home/me/src/old-api", "main", [(700, "prompt_submit", None, None), (600, "session_end", None, None)]),
 ]
+# The first line of the last prompt, by project.
+PROMPTS = {
+    "/home/me/src/payments": "Fix the race in refunds: lock the row of the order",
+    "/home/me/src/website": "Dark mode for the product page",
+    "/home/me/work/etl": "Backfill July from the old warehouse",
+    "/home/me/src/parser": "Find what the fuzzer finds, and mend it",
+    "/home/me/src/tailhook": "A page about the board",
+    "/home/me/infra/terraform": "Plan the new region",
+    "/home/me/src/mobile": "Offline search on the phone",
+    "/home/me/notes": "Sort my notes of June",
+}
+REPLIES = {
+    "/home/me/src/mobile": "Search works without a network. The index takes 3 MB.",
+    "/home/me/notes": "Sorted into five pages.",
+}
 LAST_WORDS = (
     "The race is fixed: a refund now takes the row's lock before it reads the balance.\n\n"
     "All 214 tests pass. I would like to push the branch, rebased on main."
@@ -94,6 +110,8 @@ def sessions(folder: Path) -> "list[dict]":
         for minutes, event_type, tool, about in happened:
             fields = {"event_type": event_type, "tool_name": tool, "git_branch": branch, "project_path": project}
             fields["error" if isinstance(about, str) else "tool_params"] = about
+            fields["prompt"] = PROMPTS.get(project) if event_type == "prompt_submit" else None
+            fields["reply"] = REPLIES.get(project) if event_type == "stop" else None
             at = now - int(minutes * MINUTE)
             event_id = f"{number}-{at}"
             kept = {name: value for name, value in fields.items() if value is not None}

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tailhook.board.rows import TONE_COLOURS, draw_plate, draw_timeline, fit
+from tailhook.board.rows import TONE_COLOURS, count_lines, draw_plate, draw_timeline, fit
 from tailhook.board.view import (
     Piece,
     assign_columns,
@@ -45,6 +45,7 @@ from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import EVENT_COLUMNS, Plate
 from tailhook.plates.timeline import find_periods
 
+EPOCH = "1970-01-01T00:00:00.000Z"
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
 
 
@@ -102,9 +103,12 @@ def test_every_field_of_the_daemon_that_the_web_board_reads_is_one_that_it_sends
 
 def test_words_of_a_session_are_on_one_line_without_control_characters():
     odd = "a\x1b[2J\n\u202eb"
-    kept = {"session_id", "search", "status"}
-    sent = {**described(), **dict.fromkeys(PlateOut.__annotations__.keys() - kept, odd)}
+    kept = {"session_id", "search", "status", "activity"}
+    activity = {"words": odd, "tool": odd, "text": odd, "choices": [odd], "is_code": False}
+    sent = {**described(), **dict.fromkeys(PlateOut.__annotations__.keys() - kept, odd), "activity": activity}
     read = read_plate(sent)
+    shown = "a\\x1b[2J\\n\\u202eb"
+    assert read["activity"] == {"words": shown, "tool": shown, "text": shown, "choices": [shown], "is_code": False}
     assert {read[name] for name in sent.keys() - kept} == {"a\\x1b[2J\\n\\u202eb"}
     event = {**describe_event(event_row(event_type=odd, tool_name=odd, tool_params={"command": odd})), "status": None}
     period = {
@@ -171,7 +175,7 @@ def test_a_filter_searches_the_host_and_the_user():
 def test_each_status_has_a_symbol_of_its_own():
     assert set(STATUSES) == set(Status)
     assert len({display["symbol"] for display in STATUSES.values()}) == len(Status)
-    assert {status for status, display in STATUSES.items() if display["group"] == "attention"} == set(ATTENTION)
+    assert {status for status, display in STATUSES.items() if display["group"] == "waits"} == set(ATTENTION)
 
 
 def test_projects_with_the_same_folder_name_are_called_by_their_parents_too():
@@ -303,14 +307,6 @@ def test_the_titles_of_the_groups_are_in_the_documentation():
     assert all(f"**{group['title']}**" in page.read_text() for group in BOARD_GROUPS.values())
 
 
-def test_a_closed_session_has_no_detail():
-    one = row("1", CLOSED)
-    one["error"], one["last_tool"] = "529", "Bash"
-    assert describe_plate(one, "x")["detail"] == ""
-    assert describe_plate({**one, "status": "error"}, "x")["detail"] == "529"
-    assert describe_plate({**one, "status": "running", "error": None}, "x")["detail"] == "Bash"
-
-
 def test_without_events_there_is_no_timeline():
     assert timeline([], 100.0) == find_periods([event(1, None)]) == assign_columns([], 10) == []
     assert draw_timeline([], 0.0, 10).plain == "Nothing to draw yet."
@@ -370,12 +366,13 @@ def test_words_fit_in_exactly_their_columns(words, width):
     st.sampled_from(Status),
     st.text("ab漢字", max_size=60),
     st.sampled_from(["", "3/7", "0/0", "x", "9/3"]),
-    st.integers(30, 200),
+    st.integers(1, 200),
 )
 def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width):
-    one = {**plate("s", status), "name": words, "git_branch": words, "detail": words, "todo_progress": progress}
-    first, second = draw_plate(one, 5.0, width, 2)
-    assert (first.cell_len, second.cell_len <= width) == (width, True)
-    if width >= 72:
-        (line,) = draw_plate(one, 5.0, width, 1)
-        assert line.cell_len == width
+    activity = {"words": words, "tool": words, "text": words, "choices": [words], "is_code": True}
+    one = {**plate("s", status), "name": words, "git_branch": words, "headline": words, "activity": activity}
+    for group in BOARD_GROUPS:
+        facts = {"group": group, "todo_progress": progress, "turn_since": EPOCH, "turn_until": EPOCH, "agents": 2}
+        drawn = {**one, **facts, "quiet_since": EPOCH if group == "stuck" else None}
+        lines = draw_plate(drawn, 5.0, width)
+        assert [line.cell_len for line in lines] == [width] * count_lines(drawn, width)

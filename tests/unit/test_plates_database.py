@@ -255,7 +255,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
     )
     database.record(report("tool_start:Bash", tool_params={"command": "make"}, ts=2000))
     plate = describe_plate(database.get("s"), "web")
-    assert plate.pop("rank").startswith("1-")
+    assert plate.pop("rank").startswith("3-")
     assert plate.pop("created_at") <= plate.pop("updated_at")
     assert plate.pop("since") == "1970-01-01T00:00:01.000Z"
     assert plate == {
@@ -263,6 +263,8 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "project_path": "/p",
         "folder": None,
         "title": None,
+        "prompt": None,
+        "headline": "",
         "hidden": False,
         "transcript_path": "/t.jsonl",
         "git_branch": "main",
@@ -276,12 +278,17 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "host": "h",
         "user": "u",
         "name": "web",
-        "group": "running",
+        "group": "working",
         "symbol": "●",
         "status_words": "running",
         "tone": "running",
         "silent_since": None,
-        "detail": "Bash",
+        "quiet_since": None,
+        "activity": {"words": "", "tool": "Bash", "text": "make", "choices": [], "is_code": True},
+        "agents": 0,
+        "turn_since": None,
+        "turn_until": None,
+        "unseen": False,
         "search": "/p\nmain\nrunning\nbash\nh\nu\ns",
     }
 

@@ -47,7 +47,7 @@ def test_an_event_that_moves_nothing_is_kept_for_the_timeline(database):
     assert (event["status"], event["agent_id"], event["tool_use_id"]) == (None, "x", "b")
     after = describe_plate(database.get("s"), "")
     changed = {name for name in after if after[name] != before[name]}
-    assert changed <= {"updated_at", "todo_progress"}
+    assert changed <= {"updated_at", "todo_progress", "agents"}
 
 
 def test_a_tool_beside_the_one_that_is_waited_for_is_not_the_one_that_is_shown(database):

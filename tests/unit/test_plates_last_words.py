@@ -9,7 +9,7 @@ from support.timed_records import record, write
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hosts import RECORDED
-from tailhook.plates.health import MAX_MESSAGE_CHARS, last_words
+from tailhook.plates.transcript_ends import MAX_MESSAGE_CHARS, last_words
 
 
 @pytest.mark.parametrize("name", RECORDED)

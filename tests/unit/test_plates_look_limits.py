@@ -10,7 +10,8 @@ from support.timed_records import record, write
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.plates import health
-from tailhook.plates.health import MAX_DECODED_BYTES, LookCache, Since, last_words, look_at
+from tailhook.plates.health import MAX_DECODED_BYTES, LookCache, Since, look_at
+from tailhook.plates.transcript_ends import last_words
 
 
 def padded(path, number, *records):

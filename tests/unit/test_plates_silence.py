@@ -10,7 +10,15 @@ from support.health_check import OWNER
 from support.host import wait_until
 
 from tailhook.board.view import read_plate, status_words
-from tailhook.machines.plates import HEALTH_CHECK_INTERVAL, SIGN_TIMEOUT, HostStatus, Look, Status, is_silent
+from tailhook.machines.plates import (
+    HEALTH_CHECK_INTERVAL,
+    SIGN_TIMEOUT,
+    STUCK_TIMEOUT,
+    HostStatus,
+    Look,
+    Status,
+    is_silent,
+)
 from tailhook.plates.display import describe_plate
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.signs import is_suspended, last_write
@@ -111,11 +119,11 @@ def test_a_host_that_is_busy_by_its_own_file_is_a_sign(world):
     world.event("s", "prompt_submit", pid=5)
     world.processes[5] = 1.0
     world.hosts["s"] = HostStatus("busy", world.now)
-    let_pass(world, 3600)
+    let_pass(world, STUCK_TIMEOUT)
     assert shown(world) == "running"
     world.stopped.add(5)  # the person pressed Ctrl-Z
     world.health.check()
-    assert shown(world) == "no sign for 1h"
+    assert shown(world) == "no sign for 10m"
     world.stopped.clear()
     world.health.check()
     assert shown(world) == "running"
@@ -137,11 +145,11 @@ def test_a_command_that_still_runs_is_a_sign(world, fields):
     world.event("s", "tool_start:Read", pid=5, tool_use_id="b", tool_params={"file_path": "/p/x"})
     world.event("s", "tool_call", pid=5, tool_use_id="b", tool_name="Read")
     world.commands.add((5, "make all"))
-    let_pass(world, 3600)
+    let_pass(world, STUCK_TIMEOUT)
     assert shown(world) == "running"
     world.commands.clear()
     world.health.check()
-    assert shown(world) == "no sign for 1h"
+    assert shown(world) == "no sign for 10m"
 
 
 def test_a_command_that_outlives_its_tool_does_not_count(world):

@@ -1,6 +1,7 @@
 """The title of a session, from its hooks and from its transcript, as the boards show it."""
 
 import json
+import re
 
 import pytest
 from support.cases import in_one_test
@@ -11,8 +12,7 @@ from tailhook.board.rows import draw_plate
 from tailhook.board.view import read_plate
 from tailhook.hook.plates import MAX_REPORTED_CHARS
 from tailhook.plates.display import describe_plate, encode
-from tailhook.plates.health import read_title_in
-from tailhook.plates.titles import TITLE_TAIL_BYTES, Title
+from tailhook.plates.transcript_ends import TITLE_TAIL_BYTES, Title, read_title
 
 HOSTS = {"type": "ai-title", "aiTitle": "Fix the race", "sessionId": "s"}
 PERSONS = {"type": "custom-title", "customTitle": "Mine", "sessionId": "s"}
@@ -43,7 +43,7 @@ TRANSCRIPTS = [
 def test_the_title_at_the_end_of_a_transcript(tmp_path, content, expected):
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
-    found = read_title_in(str(path))
+    found = read_title(str(path))
     if found and len(found.words) > 20:
         assert (found.words[:5], found.is_persons, len(found.words) <= MAX_REPORTED_CHARS) == ("a]0;x", False, True)
     else:
@@ -51,8 +51,8 @@ def test_the_title_at_the_end_of_a_transcript(tmp_path, content, expected):
 
 
 def test_a_transcript_that_cannot_be_read_has_no_title(tmp_path):
-    assert read_title_in(str(tmp_path)) is None
-    assert read_title_in(str(tmp_path / "missing")) is None
+    assert read_title(str(tmp_path)) is None
+    assert read_title(str(tmp_path / "missing")) is None
 
 
 def title(database):
@@ -125,7 +125,7 @@ def test_a_transcript_elsewhere_is_not_searched(world, tmp_path):
 def test_a_row_shows_the_title_after_the_projects_name(database, width):
     database.record(report("stop", title="Fix [b]it[/b]", project_path="/home/ada/shop"))
     plate = read_plate(parse_json(encode(describe_plate(database.get("s"), "shop"))))
-    [first, *_] = draw_plate(plate, 0, width, 2 if width < 72 else 1)
-    assert "shop Fix [b]it[/b] " in first.plain
-    [short, *_] = draw_plate({**plate, "name": "n" * 99}, 0, width, 2 if width < 72 else 1)
+    [first, *_] = draw_plate(plate, 0, width)
+    assert re.match(r" \S shop +Fix \[b\]it\[/b\] ", first.plain)
+    [short, *_] = draw_plate({**plate, "name": "n" * 99}, 0, width)
     assert short.cell_len == first.cell_len

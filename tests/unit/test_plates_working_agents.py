@@ -124,4 +124,4 @@ def test_a_paused_loop_is_still_shown_when_the_last_sub_agent_has_stopped(databa
     database.record(report("subagent_start", agent_id="a", transcript_path="/t"))
     database.record(report("stop_paused"))
     database.record(report("subagent_stop", agent_id="a"))
-    assert (status(database), describe_plate(database.get("s"), "p")["detail"]) == ("idle", "loop paused")
+    assert (status(database), describe_plate(database.get("s"), "p")["activity"]["words"]) == ("idle", "loop paused")

@@ -18,12 +18,14 @@ from tailhook.board.view import (
     is_on_board,
     lay_out_bars,
     list_labels,
+    parse_time,
     plate_age,
+    row_age,
     status_words,
     sum_by_status,
 )
 from tailhook.hook.answer import plain
-from tailhook.machines.plates import Status
+from tailhook.machines.plates import SHELL_TOOL, Status
 from tailhook.plates.fields import DetailsOut, EventOut, PlateOut, StatusOut, Tone
 
 DIM = "#8a8f98"
@@ -39,10 +41,14 @@ TOOL = "#88c0d0"
 DARK = "#14161b"  # on the colour of a tone
 THINKING = "#2b7a57"  # running without a tool
 # Widths in columns.
-MIN_WIDE_WIDTH = 72  # of a terminal; below it a plate has two lines
+MIN_WIDE_WIDTH = 60  # of a terminal; below it what a session does stands on a second line
+MIN_BRANCH_WIDTH = 120  # of a terminal; below it a line that shows what a session does has no branch
+MAX_NAME_WIDTH = 22  # of a project
+BRANCH_WIDTH = 24  # at most
 TODO_BAR_WIDTH = 6
-AGE_WIDTH = 4
-STATUS_WIDTH = 19
+TODO_WIDTH = TODO_BAR_WIDTH + 8
+AGE_WIDTH = 5
+ROW_INDENT = 3  # the sign, and the lines below it
 LANE_NAME_WIDTH = 7  # of the timeline
 
 
@@ -53,59 +59,115 @@ def fit(words: str, width: int) -> str:
     return set_cell_size(words, width)
 
 
-def count_lines(width: int) -> int:
-    """Return how many lines a plate has in a terminal of `width` columns."""
-    return 2 if width < MIN_WIDE_WIDTH else 1
+def draw_heading(title: str, count: int, more: str, colour: str, folds: bool = False) -> Text:
+    """Return the heading of a section, with the number of its plates.
 
-
-def draw_plate(plate: PlateOut, now: float, width: int, lines: int) -> list[Text]:
-    """Return a plate's lines: one with columns, or two packed ones."""
-    return [draw_wide(plate, now, width)] if lines == 1 else draw_narrow(plate, now, width)
-
-
-def draw_wide(plate: PlateOut, now: float, width: int) -> Text:
-    """Return a plate on one line."""
-    colour = TONE_COLOURS[plate["tone"]]
-    flexible = width - 2 - STATUS_WIDTH - TODO_BAR_WIDTH - 8 - AGE_WIDTH - 1
-    project = flexible * 2 // 5
-    branch = (flexible - project) // 2
-    return Text.assemble(
-        (f" {plate['symbol']} {fit(status_words(plate, now), STATUS_WIDTH - 1)}", colour),
-        *draw_headline(plate, project - 1, " "),
-        (fit(plate["git_branch"] or "", branch - 1) + " ", BRANCH),
-        (fit(plate["detail"], flexible - project - branch - 1) + " ", style_of_detail(plate)),
-        draw_todo(plate["todo_progress"] or ""),
-        (f"{plate_age(plate, now):>{AGE_WIDTH}} ", DIM),
-    )
-
-
-def draw_narrow(plate: PlateOut, now: float, width: int) -> list[Text]:
-    """Return a plate on two lines."""
-    colour = TONE_COLOURS[plate["tone"]]
-    last = f"{plate['todo_progress'] or ''} {plate_age(plate, now):>{AGE_WIDTH}} "
-    first = Text.assemble(
-        (f" {plate['symbol']}  ", colour),
-        *draw_headline(plate, width - 4 - cell_len(last)),
-        (last, DIM),
-    )
-    second = Text.assemble("    ", (status_words(plate, now), colour))
-    for words, style in ((plate["git_branch"], BRANCH), (plate["detail"], style_of_detail(plate))):
-        if words:
-            second.append(" · ", DIM).append(words, style)
-    second.truncate(max(0, width - 1), overflow="ellipsis")
-    return [first, second]
-
-
-def draw_headline(plate: PlateOut, width: int, end: str = "") -> list[tuple[str, str]]:
-    """Return the project's name and the session's title in exactly `width` columns, each with its style.
-
-    end: what follows.
+    more: what follows.
+    folds: whether the plates are folded into it.
     """
-    name, title = plate["name"], plate["title"]
-    if not title:
-        return [(fit(name, width) + end, style_of_name(plate))]
-    shown = min(cell_len(name) + 1, width)
-    return [(fit(name, shown), style_of_name(plate)), (fit(title, width - shown) + end, "")]
+    text = Text(f" {title.upper()} ", f"bold {colour}").append(f"{count}{' ▸' if folds else ''}", DIM)
+    return text.append(f"   {more}", f"bold {DIM}") if more else text
+
+
+def count_lines(plate: PlateOut, width: int) -> int:
+    """Return how many lines a plate has in a terminal of `width` columns."""
+    if plate["group"] in ("waits", "finished"):
+        return 2
+    return 2 if width < MIN_WIDE_WIDTH and plate["group"] != "rest" else 1
+
+
+def draw_plate(plate: PlateOut, now: float, width: int) -> list[Text]:
+    """Return a plate's lines, each exactly `width` columns wide."""
+    below = count_lines(plate, width) == 2
+    line = Text.assemble((f" {plate['symbol']} ", TONE_COLOURS[plate["tone"]]))
+    age = Text(f"{row_age(plate, now):>{AGE_WIDTH}} ", DIM)
+    mark = draw_progress(plate) if width >= MIN_WIDE_WIDTH else Text()
+    room = max(0, width - ROW_INDENT - mark.cell_len - age.cell_len)
+    name = min(MAX_NAME_WIDTH, max(6, room // 4), room)
+    line.append(fit(plate["name"], max(0, name - 1)) + " "[:name], style_of_name(plate))
+    room -= name
+    if below:
+        line.append(fit(headline_of(plate), room))
+    else:
+        branch = BRANCH_WIDTH if width >= MIN_BRANCH_WIDTH else 0
+        headline = (room - branch) * 9 // 20
+        line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
+        line.append_text(draw_activity(plate, now, room - branch - headline))
+        if branch:
+            line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)
+    line.append_text(mark).append_text(age)
+    return [fit_text(line, width), draw_below(plate, now, width)] if below else [fit_text(line, width)]
+
+
+def draw_below(plate: PlateOut, now: float, width: int) -> Text:
+    """Return the second line of a plate: what its session asks, does or did last, and the branch."""
+    branch = fit(plate["git_branch"] or "", min(cell_len(plate["git_branch"] or ""), BRANCH_WIDTH))
+    end = Text(f"  {branch} " if branch and width >= MIN_WIDE_WIDTH else " ", BRANCH)
+    line = Text(" " * ROW_INDENT).append_text(draw_activity(plate, now, width - ROW_INDENT - end.cell_len))
+    return fit_text(line.append_text(end), width)
+
+
+def fit_text(text: Text, width: int) -> Text:
+    """Return a styled text in exactly `width` columns, like `fit`."""
+    text.truncate(max(0, width), overflow="ellipsis", pad=True)
+    return text
+
+
+def headline_of(plate: PlateOut) -> str:
+    """Return what distinguishes a session from others of its project: its headline, otherwise its branch."""
+    return plate["headline"] or plate["git_branch"] or ""
+
+
+def draw_activity(plate: PlateOut, now: float, width: int) -> Text:
+    """Return in `width` columns what a session asks, does or did last, or since when nothing has come from it.
+
+    now: Unix seconds.
+    """
+    activity = plate["activity"]
+    text = Text(no_wrap=True)
+    if plate["hidden"] or plate["status"] is Status.CLOSED:
+        return fit_text(text.append("hidden" if plate["hidden"] else "closed", DIM), width)
+    if plate["quiet_since"] and plate["group"] == "stuck":
+        text.append(f"quiet since {format_clock(parse_time(plate['quiet_since']), '%H:%M')},", TONE_COLOURS["error"])
+    elif plate["silent_since"]:
+        text.append(status_words(plate, now), DIM)
+    text_style = TONE_COLOURS["error"] if plate["status"] is Status.ERROR else TOOL if activity["is_code"] else ""
+    is_plain = activity["words"].startswith("asks") and (activity["tool"] or activity["text"])  # the sign shows it
+    shown = "" if is_plain else activity["words"]
+    for words, style in ((shown, DIM), (activity["tool"], TOOL)):
+        if words:
+            text.append(" " if len(text) else "").append(words, style)
+    is_path = activity["is_code"] and activity["tool"] != SHELL_TOOL
+    room = width - text.cell_len - 1
+    if activity["text"]:
+        words = cut_left(activity["text"], room) if is_path else activity["text"]
+        text.append(" " if len(text) else "").append(words, text_style)
+    for number, choice in enumerate(activity["choices"], 1):
+        text.append(f"  {number}", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
+    if plate["agents"]:
+        text.append(f" · {plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}", DIM)
+    return fit_text(text, width)
+
+
+def cut_left(path: str, width: int) -> str:
+    """Return a path in at most `width` columns; an ellipsis replaces its beginning, as its end distinguishes files.
+
+    >>> cut_left("src/tailhook/board/rows.py", 14)
+    '…board/rows.py'
+    """
+    if cell_len(path) <= width:
+        return path
+    while path and cell_len(path) > width - 1:
+        path = path[1:]
+    return f"…{path}"[: max(0, width)]
+
+
+def draw_progress(plate: PlateOut) -> Text:
+    """Return how long a finished session has worked, otherwise the progress of its to-do list."""
+    if plate["group"] == "finished" and plate["turn_since"] and plate["turn_until"]:
+        lasted = parse_time(plate["turn_until"]) - parse_time(plate["turn_since"])
+        return Text(fit(f" worked {format_age(lasted)}", TODO_WIDTH + 1), DIM)
+    return Text(" ").append_text(draw_todo(plate["todo_progress"] or ""))
 
 
 def style_of_name(plate: PlateOut) -> str:
@@ -113,22 +175,16 @@ def style_of_name(plate: PlateOut) -> str:
     return "bold" if is_on_board(plate) else "dim"
 
 
-def style_of_detail(plate: PlateOut) -> str:
-    """Return the style of the error or of the tool."""
-    return TONE_COLOURS["error"] if plate["error"] else TOOL
-
-
 def draw_todo(progress: str) -> Text:
-    """Return a bar and the count of things to do, or blanks of the same width."""
+    """Return the count of things to do and a bar, or blanks of the same width."""
     done, _, of = progress.partition("/")
     if not (done.isdecimal() and of.isdecimal() and int(of)):
-        return Text(" " * (TODO_BAR_WIDTH + 8))
+        return Text(" " * TODO_WIDTH)
     filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
-        ("━" * filled, TONE_COLOURS["running"]),
-        ("━" * (TODO_BAR_WIDTH - filled), "#3b4048"),
-        " ",
-        (fit(progress, 7), DIM),
+        (fit(f"{progress:>6}", 7) + " ", DIM),
+        ("▰" * filled, TONE_COLOURS["running"]),
+        ("▱" * (TODO_BAR_WIDTH - filled), "#5a616b"),
     )
 
 
@@ -158,6 +214,7 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
         ("error", details["error"], TONE_COLOURS["error"]),
         ("asks", details["asks"], TONE_COLOURS["attention"]),
         ("title", details["title"], "bold"),
+        ("prompt", details["prompt"], ""),
         ("project", details["project_path"], "bold"),
         ("folder", details["folder"], ""),
         ("branch", details["git_branch"], BRANCH),

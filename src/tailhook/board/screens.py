@@ -32,6 +32,8 @@ HELP = (
     ("q", "quit"),
     ("d", "hide the session until its next prompt; show a hidden one"),
     ("u", "undo that, within 10 seconds"),
+    ("g", "group by project, or by what the sessions need"),
+    ("a", "show the sessions that are folded into a line, or fold them"),
     ("c", "show closed and hidden sessions, or leave them out"),
 )
 
@@ -123,6 +125,8 @@ class DetailsScreen(Screen[None]):
         """Get the details. If that fails, the old ones stay."""
         try:
             self.details = read_details(await self.source.details(self.plate["session_id"]))
+            if self.details["unseen"]:
+                await self.source.mark(self.plate["session_id"], seen=True)
         except AwayError:
             self.stale = True
             return
@@ -161,7 +165,7 @@ class HelpScreen(ModalScreen[None]):
         searched = f" {self.statuses['filter_fields']}"
         keys = [(key, words + searched if key == FILTER_KEY else words) for key, words in HELP]
         with VerticalScroll():
-            yield Static(rows.draw_help(keys, self.statuses["statuses"]))
+            yield Static(rows.draw_help(keys, [*self.statuses["statuses"], *self.statuses["marks"]]))
 
     def action_back(self) -> None:
         """Return to the list."""

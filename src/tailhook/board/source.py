@@ -31,8 +31,11 @@ class Source(Protocol):
         """Return one plate with its events. Raises TailhookError."""
         ...
 
-    async def hide(self, session_id: str, hidden: bool) -> None:
-        """Hide a plate until its next prompt, or show it again. Raises TailhookError."""
+    async def mark(self, session_id: str, **marks: bool) -> None:
+        """Hide a plate until its next prompt, show it again, or mark it as seen. Raises TailhookError.
+
+        marks: `hidden` or `seen`.
+        """
         ...
 
     async def wake(self) -> None:
@@ -64,9 +67,9 @@ class DaemonSource:
         found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
 
-    async def hide(self, session_id: str, hidden: bool) -> None:
+    async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""
-        await asyncio.to_thread(client.request, "PATCH", f"/plates/{quote(session_id)}", json={"hidden": hidden})
+        await asyncio.to_thread(client.request, "PATCH", f"/plates/{quote(session_id)}", json=marks)
 
     async def wake(self) -> None:
         """See Source."""

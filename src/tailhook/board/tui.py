@@ -5,8 +5,10 @@ Text of a session is shown as `rich.text.Text` or with markup switched off, and 
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from contextlib import aclosing
+from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
 
 from rich.style import Style
@@ -25,7 +27,14 @@ from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM, TONE_COLOURS
 from tailhook.board.screens import DetailsScreen, HelpScreen, WholeFooter
 from tailhook.board.source import Source
-from tailhook.board.view import is_on_board, read_plate, read_statuses, select_plates, started_waiting
+from tailhook.board.view import (
+    is_long_wait,
+    is_on_board,
+    read_plate,
+    read_statuses,
+    select_plates,
+    started_waiting,
+)
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.plates.client import AwayError, VersionError
@@ -36,6 +45,7 @@ RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
 UNDO_S = 10.0  # to show a hidden session again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 SELECTED = Style(bgcolor="#2a3140")
+KEYS_OF_LIST = ("filter", "dismiss", "undo", "projects", "all", "closed", "clear")  # the actions of its keys
 EMPTY = """
 No sessions yet.
 
@@ -46,20 +56,23 @@ They appear here by themselves once the hooks are installed:
 
 
 class ListLine(NamedTuple):
-    """A line of the list: a line of a plate, the heading of a group, or a blank one.
+    """A line of the list: a line of a plate, or a heading.
 
     plate: its index, or -1.
     part: the number of the plate's line.
-    group: the one with this heading, or None.
+    heading: its text, if it is one.
     """
 
     plate: int = -1
     part: int = 0
-    group: GroupOut | None = None
+    heading: Text | None = None
 
 
 class PlateList(ScrollView, can_focus=True):
-    """The plates below the headings of their groups. One plate is selected.
+    """The plates below the headings of their groups, or of their projects. One plate is selected.
+
+    Sessions at rest fold into their heading if the list does not fit into the terminal otherwise, and long waits fold
+    into a line. A key unfolds both.
 
     It is not a Textual OptionList, because all ages change each second. For 1,000 sessions an OptionList would take 0.2
     to 0.4 s to make and lay out its rows again (Textual 8.2.8). This list draws only the visible lines.
@@ -86,10 +99,14 @@ class PlateList(ScrollView, can_focus=True):
         super().__init__()
         self.now = now
         self.groups: dict[BoardGroup, GroupOut] = {}
-        self.plates: list[PlateOut] = []
+        self.given: list[PlateOut] = []
+        self.plates: list[PlateOut] = []  # those that are not folded
         self.lines: list[ListLine] = []
         self.tops: list[int] = []  # the first line of each plate
-        self.plate_height = 1  # lines
+        self.width = 0  # for which the lines were computed
+        self.unfolded: bool | None = None  # whether all plates are shown; None if the person has not chosen
+        self.by_project = False
+        self.closed = 0  # closed and hidden plates that are left out
         self.at = 0  # the index of the selected plate
         self.aims = False  # whether the pointer was pressed on a plate
         self.hint = ""
@@ -99,29 +116,63 @@ class PlateList(ScrollView, can_focus=True):
         """The selected plate, or None."""
         return self.plates[self.at] if self.at < len(self.plates) else None
 
-    def show(self, plates: list[PlateOut], hint: str) -> None:
-        """Show these plates, or the hint if there are none. The selected plate stays selected."""
-        kept = self.chosen
-        self.plates, self.hint = plates, hint
-        ids = [plate["session_id"] for plate in plates]
-        if kept and kept["session_id"] in ids:
-            self.at = ids.index(kept["session_id"])
-        self.at = max(0, min(self.at, len(plates) - 1))
+    def show(self, plates: list[PlateOut], hint: str, closed: int = 0) -> None:
+        """Show these plates, or the hint if there are none. The selected plate stays selected.
+
+        closed: how many closed and hidden plates are left out.
+        """
+        self.given, self.hint, self.closed = plates, hint, closed
         self.lay_out()
 
     def lay_out(self) -> None:
         """Compute the lines."""
-        self.lines, self.tops = [], []
-        self.plate_height = rows.count_lines(self.size.width)
-        group = None
-        for index, plate in enumerate(self.plates):
-            if self.groups[plate["group"]] is not group:
-                group = self.groups[plate["group"]]
-                self.lines += [ListLine(), ListLine(group=group)] if self.lines else [ListLine(group=group)]
-            self.tops.append(len(self.lines))
-            self.lines += [ListLine(index, part) for part in range(self.plate_height)]
+        kept = self.chosen
+        self.width = self.size.width
+        self.plates, self.lines, self.tops = [], [], []
+        for heading, plates, folds in self.find_sections():
+            self.lines.append(ListLine(heading=heading))
+            for plate in () if folds else plates:
+                self.tops.append(len(self.lines))
+                parts = range(rows.count_lines(plate, self.width))
+                self.lines += [ListLine(len(self.plates), part) for part in parts]
+                self.plates.append(plate)
+        ids = [plate["session_id"] for plate in self.plates]
+        if kept and kept["session_id"] in ids:
+            self.at = ids.index(kept["session_id"])
+        self.at = max(0, min(self.at, len(ids) - 1))
         self.virtual_size = Size(self.size.width, len(self.lines) or len(self.hint.splitlines()))
         self.refresh()
+
+    def find_sections(self) -> list[tuple[Text, list[PlateOut], bool]]:
+        """Return the sections of the list: the heading, the plates, and whether they are folded into it."""
+        now = self.now()
+        if self.by_project:
+            names = dict.fromkeys(plate["name"] for plate in self.given)
+            projects = [(name, [plate for plate in self.given if plate["name"] == name]) for name in names]
+            return [(rows.draw_heading(name, len(same), "", DIM), same, False) for name, same in projects]
+        long = [plate for plate in self.given if is_long_wait(plate, now)]
+        others = [plate for plate in self.given if not is_long_wait(plate, now)]
+        heights = [rows.count_lines(plate, self.width) for plate in others]
+        fits = sum(heights) + len(self.groups) + bool(long) <= self.size.height
+        found = []
+        for group, same in groupby(others, lambda plate: plate["group"]):
+            plates, is_rest = list(same), group == "rest"
+            folds = is_rest and not (fits if self.unfolded is None else self.unfolded)
+            title, colour = self.groups[group]["title"], TONE_COLOURS[self.groups[group]["tone"]]
+            more = f"CLOSED {self.closed} ▸" if is_rest and self.closed else ""
+            found.append((rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
+        if long:
+            line = Text(f" {len(long)} older than 8 h{'' if self.unfolded else ' ▸'}", TONE_COLOURS["attention"])
+            at = sum(group == "waits" for group, _ in groupby(others, lambda plate: plate["group"]))
+            found.insert(at, (line, long, not self.unfolded))
+        if self.closed and not any(plate["group"] == "rest" for plate in others) and found:
+            found.append((Text(f" CLOSED {self.closed} ▸", f"bold {DIM}"), [], False))
+        return found
+
+    def toggle_folds(self) -> None:
+        """Unfold all plates, or fold those that may be."""
+        self.unfolded = len(self.plates) < len(self.given)
+        self.lay_out()
 
     def on_resize(self) -> None:
         """Lay the lines out again: a narrow terminal needs more of them."""
@@ -135,7 +186,10 @@ class PlateList(ScrollView, can_focus=True):
 
     def action_page(self, by: int) -> None:
         """Select a plate one screen away."""
-        self.action_move(by * max(1, self.size.height // self.plate_height - 2))
+        if self.tops:
+            wanted = self.tops[self.at] + by * max(1, self.size.height - 2)
+            nearest = max(0, bisect_right(self.tops, wanted) - 1)
+            self.action_move(by * max(1, abs(nearest - self.at)))
 
     def action_open(self) -> None:
         """Open the details of the selected plate."""
@@ -160,7 +214,7 @@ class PlateList(ScrollView, can_focus=True):
         """Scroll to the selected plate; if it is the first one, to the heading above it."""
         if self.tops:
             top = self.tops[self.at] if self.at else 0
-            bottom = self.tops[self.at] + self.plate_height
+            bottom = self.tops[self.at] + rows.count_lines(self.plates[self.at], self.width)
             self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, force=True, x_axis=False)
         self.refresh()
 
@@ -171,14 +225,10 @@ class PlateList(ScrollView, can_focus=True):
             hint = self.hint.splitlines()
             return self.make_strip(Text(f"  {hint[y]}" if y < len(hint) else "", DIM))
         line = self.lines[y] if y < len(self.lines) else ListLine()
-        if line.group:
-            count = sum(plate["group"] == line.group["id"] for plate in self.plates)
-            title, colour = line.group["title"], TONE_COLOURS[line.group["tone"]]
-            return self.make_strip(Text.assemble((f" {title} ", f"bold {colour}"), (str(count), DIM)))
         if line.plate < 0:
-            return self.make_strip(Text())
+            return self.make_strip(line.heading or Text())
         plate = self.plates[line.plate]
-        text = rows.draw_plate(plate, self.now(), self.size.width, self.plate_height)[line.part]
+        text = rows.draw_plate(plate, self.now(), self.width)[line.part]
         return self.make_strip(text, SELECTED if line.plate == self.at else Style())
 
     def make_strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant
@@ -218,6 +268,8 @@ class Board(App[None]):
         Binding("q", "quit", "quit"),
         Binding("d", "dismiss", "hide"),
         Binding("u", "undo", "undo", show=False),
+        Binding("g", "projects", "projects"),
+        Binding("a", "all", "all"),
         Binding("c", "closed", "closed"),
         Binding("escape", "clear", "no filter", show=False),
     ]
@@ -246,7 +298,7 @@ class Board(App[None]):
         self.source = source
         self.now = now
         self.alerts = tuple(alerts)
-        self.statuses: StatusesOut = {"groups": [], "statuses": [], "filter_fields": ""}
+        self.statuses: StatusesOut = {"groups": [], "statuses": [], "marks": [], "filter_fields": ""}
         self.plates: dict[str, PlateOut] = {}
         self.failure: TailhookError | None = None  # why it ended by itself
         self.known = False  # whether all plates have been received once
@@ -256,6 +308,7 @@ class Board(App[None]):
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
+        self.terminal_title = ""
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
         self.first_line = Static(markup=False, id="summary")
         self.list = PlateList(self.now)
@@ -370,8 +423,23 @@ class Board(App[None]):
         hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
         if self.plates and not wanted:
             hint = "\nAll sessions are closed or hidden. Press c to see them.\n"
-        self.list.show(plates, hint)
+        closed = 0 if self.closed else sum(not is_on_board(plate) for plate in self.plates.values())
+        self.list.show(plates, hint, 0 if wanted else closed)
         self.first_line.update(self.summary())
+        self.set_terminal_title()
+
+    def set_terminal_title(self) -> None:
+        """Show in the terminal's tab how many sessions wait."""
+        waiting = sum(plate["group"] == "waits" for plate in self.plates.values())
+        title = f"({waiting}) tailhook" if waiting else "tailhook"
+        if title != self.terminal_title:
+            self.terminal_title = title
+            self.write_title(title)
+
+    def write_title(self, title: str) -> None:
+        """Set the title of the terminal's tab (OSC 2 of xterm)."""
+        if self._driver:
+            self._driver.write(f"\x1b]2;{title}\x1b\\")
 
     def summary(self) -> Text:
         """Return the first line: the number of sessions in each group, and whether the daemon answers."""
@@ -381,16 +449,17 @@ class Board(App[None]):
                 f"catching up: {self.backlog:,} event{'s' if self.backlog > 1 else ''}", TONE_COLOURS["attention"]
             )
         elif self.connected:
-            state = Text.assemble(("● ", TONE_COLOURS["running"]), ("live", DIM))
+            state = Text()
         elif self.away_since is None:
             state = Text("connecting …", DIM)
         else:
             state = Text("✗ no answer from the daemon, reconnecting …", TONE_COLOURS["error"])
         groups = [plate["group"] for plate in self.plates.values() if is_on_board(plate)]
-        left = Text("tailhook  " if width > 60 else "", "bold")
+        left = Text("" if groups else "tailhook  ", DIM)
         for group in self.statuses["groups"]:
-            count = groups.count(group["id"])
-            left.append(f"{count} {group['summary']}  ", TONE_COLOURS[group["tone"]] if count else DIM)
+            if count := groups.count(group["id"]):
+                words = group["summary_of_one"] if count == 1 else group["summary"]
+                left.append(f"{count} {words}   ", TONE_COLOURS[group["tone"]])
         if self.closed:
             left.append("closed too  ", DIM)
         left.truncate(max(0, width - state.cell_len - 1), pad=True)
@@ -407,11 +476,20 @@ class Board(App[None]):
         """Return whether a key works now: the keys of the list do not work on the other screens."""
         if action == "filter" and isinstance(self.focused, FilterField):
             return False
-        return len(self.screen_stack) == 1 or action not in ("filter", "dismiss", "undo", "closed", "clear")
+        return len(self.screen_stack) == 1 or action not in KEYS_OF_LIST
 
     def action_help(self) -> None:
         """Show the keys."""
         self.push_screen(HelpScreen(self.statuses))
+
+    def action_projects(self) -> None:
+        """Group the sessions by project, or by what they need."""
+        self.list.by_project = not self.list.by_project
+        self.list.lay_out()
+
+    def action_all(self) -> None:
+        """Show the sessions that are folded into a line, or fold them."""
+        self.list.toggle_folds()
 
     def action_closed(self) -> None:
         """Show or hide closed sessions."""
@@ -439,7 +517,7 @@ class Board(App[None]):
     async def hide(self, plate: PlateOut, hidden: bool) -> bool:
         """Hide a plate or show it. Returns whether the daemon did that."""
         try:
-            await self.source.hide(plate["session_id"], hidden)
+            await self.source.mark(plate["session_id"], hidden=hidden)
         except TailhookError as error:
             self.notify(f"{plate['name']} stays: {error}", severity="warning", markup=False)
             return False

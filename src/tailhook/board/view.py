@@ -14,6 +14,7 @@ from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, St
 
 RAW = ("session_id", "search")  # unchanged from the daemon: they may hold control characters
 MINUTE, HOUR, DAY = 60, 3600, 86400
+LONG_WAIT_S = 8 * HOUR  # longer waits stand in one line, until they are asked for
 
 
 # ---- plates ------------------------------------------------------------------
@@ -21,9 +22,18 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of the daemon's JSON, with text safe to show. A status becomes a Status."""
-    shown = {name: plain(value) if isinstance(value, str) else value for name, value in fields.items()}
+    shown = {name: clean_value(value) for name, value in fields.items()}
     raw = {name: fields[name] for name in RAW if name in fields}
     return {**shown, **raw, "status": Status(fields["status"]) if fields["status"] else None}
+
+
+def clean_value(value: Any) -> Any:
+    """Return a JSON value with its strings safe to show."""
+    if isinstance(value, str):
+        return plain(value)
+    if isinstance(value, list):
+        return [clean_value(one) for one in value]
+    return {name: clean_value(one) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def read_plate(fields: Mapping[str, Any]) -> PlateOut:
@@ -32,9 +42,14 @@ def read_plate(fields: Mapping[str, Any]) -> PlateOut:
 
 
 def read_statuses(fields: Mapping[str, Any]) -> StatusesOut:
-    """Return the groups, the statuses and the fields of the filter from the daemon's JSON."""
-    statuses = [cast("StatusOut", clean(status)) for status in fields["statuses"]]
-    return {"groups": fields["groups"], "statuses": statuses, "filter_fields": fields["filter_fields"]}
+    """Return the groups, the statuses, the marks and the fields of the filter from the daemon's JSON."""
+    statuses, marks = ([cast("StatusOut", clean(sign)) for sign in fields[name]] for name in ("statuses", "marks"))
+    return {
+        "groups": fields["groups"],
+        "statuses": statuses,
+        "marks": marks,
+        "filter_fields": fields["filter_fields"],
+    }
 
 
 def parse_time(iso: str) -> float:
@@ -64,7 +79,7 @@ def started_waiting(before: PlateOut | None, after: PlateOut) -> bool:
 
     before: None for a session that was not there.
     """
-    return after["group"] == "attention" and (before is None or before["group"] != "attention")
+    return after["group"] == "waits" and (before is None or before["group"] != "waits")
 
 
 def status_words(plate: PlateOut, now: float) -> str:
@@ -77,12 +92,42 @@ def status_words(plate: PlateOut, now: float) -> str:
     return words if silent_since is None else f"{words} for {format_age(now - parse_time(silent_since))}"
 
 
+def activity_words(plate: PlateOut) -> str:
+    """Return what a session asks, does or did last, on one line.
+
+    >>> activity_words({"hidden": False, "activity": {"words": "asks", "tool": "", "text": "Which?", "choices": ["a"]}})
+    'asks Which?  1 a'
+    """
+    if plate["hidden"]:
+        return "hidden"
+    activity = plate["activity"]
+    said = " ".join(filter(None, (activity["words"], activity["tool"], activity["text"])))
+    return "  ".join([said, *(f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1))])
+
+
 def plate_age(plate: PlateOut, now: float) -> str:
     """Return how long a plate has had its status.
 
     now: Unix seconds.
     """
     return format_age(now - parse_time(plate["since"]))
+
+
+def row_age(plate: PlateOut, now: float) -> str:
+    """Return the age that a row shows: how long a session has waited, rested, worked on its turn or been quiet.
+
+    now: Unix seconds.
+    """
+    since = {"stuck": plate["quiet_since"], "working": plate["turn_since"]}.get(plate["group"]) or plate["since"]
+    return format_age(now - parse_time(since))
+
+
+def is_long_wait(plate: PlateOut, now: float) -> bool:
+    """Return whether a session has waited for longer than a working day, so that newer waits come before it.
+
+    now: Unix seconds.
+    """
+    return plate["group"] == "waits" and now - parse_time(plate["since"]) > LONG_WAIT_S
 
 
 def format_age(seconds: float) -> str:

@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+SHORT_LIST = ["plates", "list", "--waiting", "--short"]  # a status bar runs it every few seconds
 EXIT_INTERRUPTED = 130  # 128 plus the number of SIGINT, as shells report it
 
 
@@ -20,6 +21,11 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
         hook(words[1:])
     try:
+        if words[:2] == SHORT_LIST[:2] and {*words[2:]} == {*SHORT_LIST[2:]}:
+            from tailhook.cli.short_list import print_short_list
+
+            if print_short_list():
+                return 0
         from tailhook.cli.parser import run_command
 
         return run_command(words)

@@ -6,6 +6,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from tailhook.cli.output import (
     print_json,
     print_lines,
 )
+from tailhook.cli.short_list import summary_json, summary_line
 from tailhook.hook.answer import plain
 from tailhook.machines import whole_number
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from tailhook.plates.options import DaemonOptions
 
 ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
-LIST_COLUMNS = ("STATUS", "AGE", "PROJECT", "BRANCH", "TOOL", "TO DO", "SESSION")
+LIST_COLUMNS = ("STATUS", "AGE", "PROJECT", "BRANCH", "TO DO", "SESSION", "ACTIVITY")
 MAX_RETENTION_DAYS = 36_500
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
@@ -71,7 +73,13 @@ def add(commands: Commands) -> None:
         help="remove sessions that have not changed for DAYS days (default: 30)",
     )
 
-    parser = command(actions, "list", list_plates, "print every session's status", "tailhook plates list --json")
+    parser = command(actions, "list", list_plates, "print every session's status", "tailhook plates list --waiting")
+    parser.add_argument("--waiting", action="store_true", help="only the sessions that wait for you, longest first")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="one line for a status bar: what the waiting sessions ask",
+    )
     add_json(parser)
 
     parser = command(
@@ -215,17 +223,22 @@ def print_link(link: str) -> None:
 
 def list_plates(arguments: argparse.Namespace) -> None:
     """Print the plates: for a person in the boards' order, as JSON in the daemon's order."""
+    if arguments.short:
+        print_summary(arguments.json)
+        return
     plates = request_daemon("GET", "/plates")
+    if arguments.waiting:
+        plates = sorted((plate for plate in plates if plate["group"] == "waits"), key=itemgetter("rank"))
     if arguments.json:
         print_json({"plates": plates})
         return
-    from tailhook.board.view import plate_age, read_plate, select_plates, status_words
+    from tailhook.board.view import activity_words, plate_age, read_plate, select_plates, status_words
     from tailhook.pictures.terminal import count_cells
     from tailhook.plates.client import check_running_version
 
     check_running_version()
     if not plates:
-        print_lines("No sessions.")
+        print_lines("No session waits for you." if arguments.waiting else "No sessions.")
     now = time.time()
     shown = select_plates(map(read_plate, plates), closed=True)
     rows = [
@@ -234,9 +247,9 @@ def list_plates(arguments: argparse.Namespace) -> None:
             plate_age(plate, now),
             plate["project_path"],
             plate["git_branch"] or "",
-            ("hidden" if plate["hidden"] else plate["last_tool"]) or "",
             plate["todo_progress"] or "",
             plain(plate["session_id"]),
+            activity_words(plate),
         )
         for plate in shown
     ]
@@ -245,6 +258,20 @@ def list_plates(arguments: argparse.Namespace) -> None:
         status, *others = (cell + " " * (width - count_cells(cell)) for cell, width in zip(row, widths, strict=True))
         colour = ANSI_COLOURS[shown[number - 1]["tone"] if number else "muted"]
         print_lines("  ".join([coloured(status, colour), *others]).rstrip())
+
+
+def print_summary(as_json: bool) -> None:
+    """Print how many sessions wait, and for what, in one line or as JSON. `print_short_list` does that faster."""
+    try:
+        from tailhook.plates.client import check_running_version
+    except ImportError as error:
+        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+    check_running_version()
+    summary = request_daemon("GET", "/summary")
+    if as_json:
+        print_json(summary_json(summary))
+    else:
+        print_lines(summary_line(summary))
 
 
 def dismiss(arguments: argparse.Namespace) -> None:
@@ -263,11 +290,10 @@ def dismiss(arguments: argparse.Namespace) -> None:
     )
 
 
-def request_daemon(method: str, path: str, **options: "Any") -> "list[dict[str, str]]":
+def request_daemon(method: str, path: str, **options: "Any") -> "Any":
     """Send a request to the daemon and return its answer."""
     try:
         from tailhook.plates.client import request
     except ImportError as error:
         raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
-    answer: list[dict[str, str]] = request(method, path, **options)
-    return answer
+    return request(method, path, **options)

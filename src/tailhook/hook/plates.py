@@ -1,7 +1,7 @@
 """The plates machine's hook: it appends each event of a session to the spool, and then wakes the daemon.
 
-It reports only facts for a board: a tool's file or the first characters of its command or question, and the number of
-to-dos.
+It reports only facts for a board: what a tool works on, the first line of a prompt and of the last message, and the
+number of to-dos.
 """
 
 import posix
@@ -45,6 +45,8 @@ KINDS = {
 }
 # Kinds that a sub-agent's event must not have: it would change its session.
 OF_SESSIONS = ("session_start", "prompt_submit", "stop", "stop_failure", "interrupted", "session_end")
+ENDS_OF_TURNS = "stop", "stop_paused"
+LINE_MARKS = "#", "##", "###", "####", ">", "-", "*", "+"  # of Markdown, at the beginning of a line
 # Types of the Notification event.
 NOTIFICATIONS = {
     "permission_prompt": "permission_asked",
@@ -59,6 +61,9 @@ PERSONS_SOURCES = "user", "sdk"  # of a prompt; with any other source, Claude Co
 HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_TITLE_CHARS = 1000  # the daemon keeps MAX_REPORTED_CHARS, and masks a secret that it would cut there
+MAX_CHOICES = 10  # of a question
+# What a tool works on, by the names in its input.
+TOOL_SUBJECTS = "command", "question", "plan", "url", "pattern", "query", "description"
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
 
@@ -98,6 +103,8 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
         "title": get_text(payload, "session_title")[:MAX_TITLE_CHARS],
+        "prompt": prompt_of(payload) if kind == "prompt_submit" else "",
+        "reply": reply_of(event) if kind in ENDS_OF_TURNS else "",
         "tool_name": tool_name(payload)[:MAX_REPORTED_CHARS],
         "tool_use_id": get_text(payload, "tool_use_id")[:MAX_REPORTED_CHARS],
         "agent_id": get_text(payload, "agent_id")[:MAX_REPORTED_CHARS],
@@ -167,19 +174,59 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
     for name in ("file_path", "notebook_path"):
         if path := get_text(given, name):
             return {"file_path": path[-MAX_REPORTED_CHARS:]}
-    for name, text in (("command", get_text(given, "command")), ("question", first_question(given))):
+    question = first_question(given)
+    for name in TOOL_SUBJECTS:
+        text = get_text(question if name == "question" else given, name)
         if text:
             from tailhook.machines.quoting import plain_words
 
-            return {name: plain_words(text, MAX_REPORTED_CHARS)}
+            if name == "plan":
+                return {name: first_words(text)}
+            about = {name: plain_words(text, MAX_REPORTED_CHARS)}
+            return {**about, "choices": shown_choices(question)} if name == "question" else about
     return None
 
 
-def first_question(given: "dict[str, Any]") -> str:
-    """Return the first question of AskUserQuestion's input, or ""."""
+def first_question(given: "dict[str, Any]") -> "dict[str, Any]":
+    """Return the first of the questions in a tool's input, or the input itself if it has no list of them."""
     questions = given.get("questions")
     first = questions[0] if isinstance(questions, list) and questions else None
-    return get_text(first, "question") if isinstance(first, dict) else ""
+    return first if isinstance(first, dict) else given
+
+
+def shown_choices(question: "dict[str, Any]") -> list[str]:
+    """Return the answers that a question offers."""
+    from tailhook.machines.quoting import plain_words
+
+    given = question.get("options") or question.get("choices")
+    labels = [one.get("label") if isinstance(one, dict) else one for one in given] if isinstance(given, list) else []
+    return [plain_words(one, MAX_REPORTED_CHARS) for one in labels[:MAX_CHOICES] if one and isinstance(one, str)]
+
+
+def prompt_of(payload: "Payload") -> str:
+    """Return the first line of the prompt that a person typed; "" if the host wrote it."""
+    return "" if is_hosts_prompt(payload) else first_words(get_text(payload, "prompt"))
+
+
+def reply_of(event: "HookEvent") -> str:
+    """Return the first line of the agent's last message; "" if the payload does not hold it."""
+    return first_words(event.last_text_block()) if get_text(event.payload, "last_assistant_message") else ""
+
+
+def first_words(text: str) -> str:
+    """Return the first line of a Markdown text, without the marks of headings, lists and bold words, and secrets.
+
+    >>> first_words("## **Done.** All tests pass.\\n\\nI left the rest.")
+    'Done. All tests pass.'
+    """
+    from tailhook.machines.quoting import plain_words
+
+    for line in text.lstrip()[:MAX_TITLE_CHARS].split("\n"):
+        mark, _, rest = line.strip().partition(" ")
+        words = plain_words((rest if mark in LINE_MARKS else line).replace("**", ""), MAX_REPORTED_CHARS)
+        if any(map(str.isalnum, words)):
+            return words
+    return ""
 
 
 def error_of(payload: "Payload") -> str:

@@ -13,6 +13,7 @@ STALENESS_THRESHOLD = 2  # seconds by which a transcript must be newer than the 
 SETTLING_TIME = 1  # seconds after a record or a start, in which a hook may still report more of the same step
 MAX_RECOVERY_TIME = 12  # seconds, at most, from the transcript's advance to the recovery: the two together
 SIGN_TIMEOUT = 60  # seconds without any sign of a session, after which nothing is known about its work
+STUCK_TIMEOUT = 600  # seconds without an event or a write to a transcript, after which a running session may be stuck
 MAX_OPEN_TOOLS = 50  # of one session; beyond that the oldest tool without a wait is forgotten
 
 
@@ -66,7 +67,9 @@ class Event(NamedTuple):
     has_error: bool = False
 
 
-WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, "ExitPlanMode": Status.AWAITING_APPROVAL}  # tools for the person
+SHELL_TOOL = "Bash"  # of Claude Code and Codex
+PLAN_TOOL = "ExitPlanMode"
+WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, PLAN_TOOL: Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look
 EXAMINED = (*ATTENTION, Status.RUNNING)  # a transcript cannot change the other statuses
 
@@ -140,6 +143,7 @@ class Detail(NamedTuple):
         the path of the sub-agent's transcript.
     agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
     is_hosts: the host wrote the prompt by itself, or restarted the session by itself after a compaction.
+    choices: the answers that a question offers.
     """
 
     tool_use_id: str = ""
@@ -147,12 +151,13 @@ class Detail(NamedTuple):
     about: str = ""
     agent_id: str = ""
     is_hosts: bool = False
+    choices: tuple[str, ...] = ()
 
 
 class OpenTool(NamedTuple):
     """A tool or a sub-agent that has started and not ended, or a question to the person with an unknown tool.
 
-    tool_use_id, name, about, agent_id: as in a Detail.
+    tool_use_id, name, about, agent_id, choices: as in a Detail.
     wait: AWAITING_INPUT or AWAITING_APPROVAL while the tool waits for the person; otherwise None.
     """
 
@@ -161,6 +166,7 @@ class OpenTool(NamedTuple):
     about: str = ""
     agent_id: str = ""
     wait: Status | None = None
+    choices: tuple[str, ...] = ()
 
     def belongs_to(self, server: str) -> bool:
         """Return whether it is a tool or a question of the MCP server with this prefix of its tools' names."""
@@ -262,7 +268,7 @@ def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
 
 def tool_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":
     """Return the open tools after a tool's start, and whether the event reaches the table."""
-    tool = OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id)
+    tool = OpenTool(detail.tool_use_id, detail.tool, detail.about, detail.agent_id, None, detail.choices)
     if tool.agent_id:
         is_asked_about = any(same_tool(one) == same_tool(tool) for one in before.waits)
         return (before.tools if is_asked_about else opened(before.tools, tool)), False
@@ -320,7 +326,7 @@ def permission_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple
         found = [tool for tool in before.tools if tool.name != AGENT]
         if is_late or before.waits:
             return before.tools, False
-    asked = found[-1] if found else OpenTool("", detail.tool, detail.about, detail.agent_id)
+    asked = found[-1] if found else OpenTool("", detail.tool, detail.about, detail.agent_id, None, detail.choices)
     waiting = asked._replace(wait=WAITING.get(asked.name, Status.AWAITING_APPROVAL))
     return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
 
@@ -411,6 +417,14 @@ def is_silent(status: Status, last_sign: float, now: float) -> bool:
     A session that waits for a person, or is idle, needs no sign: nothing happens until the person acts.
     """
     return status in (Status.STARTING, Status.RUNNING) and now > last_sign + SIGN_TIMEOUT
+
+
+def is_stuck(status: Status, last_growth: float, now: float) -> bool:
+    """Return whether a session runs, but nothing has come from it for too long. Both times are Unix seconds.
+
+    last_growth: when its last event came, or the last write to one of its transcripts.
+    """
+    return status is Status.RUNNING and now > last_growth + STUCK_TIMEOUT
 
 
 class Look(NamedTuple):

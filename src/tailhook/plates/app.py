@@ -3,11 +3,13 @@
 import asyncio
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from anyio import sleep_forever
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
@@ -22,13 +24,22 @@ from tailhook import __version__
 from tailhook.machines.plates import EventKind, Status
 from tailhook.plates.changes import asked_of
 from tailhook.plates.db import Database
-from tailhook.plates.display import NO_MESSAGE, ProjectNames, describe_event, describe_plate, describe_statuses, encode
-from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
-from tailhook.plates.health import last_words
+from tailhook.plates.display import (
+    BOARD_GROUPS,
+    NO_MESSAGE,
+    ProjectNames,
+    describe_event,
+    describe_plate,
+    describe_statuses,
+    encode,
+    group_of,
+)
+from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
+from tailhook.plates.transcript_ends import last_words
 
 WEB = Path(__file__).with_name("web")
 MAX_LAGS = 1000  # newest events over which the time from the hook to the database is measured
@@ -77,6 +88,14 @@ class Hiding(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     hidden: StrictBool
+
+
+class Seeing(BaseModel):
+    """A person has looked at what a session did."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seen: Literal[True]
 
 
 class Ending(BaseModel):
@@ -306,9 +325,9 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
         }
 
     @router.patch("/plates/{session_id:path}", responses=missing)
-    def hide_plate(session_id: str, hiding: Hiding) -> PlateOut:
-        """Hide a plate from the boards until its next prompt, or show it again. Nothing is deleted."""
-        plate = database.hide(session_id, hiding.hidden)
+    def mark_plate(session_id: str, mark: Hiding | Seeing) -> PlateOut:
+        """Hide a plate from the boards until its next prompt, show it again, or mark it as seen. Nothing is deleted."""
+        plate = database.mark(session_id, **mark.model_dump())
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return hub.describe(plate)
@@ -320,9 +339,21 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return Done()
 
+    @router.get("/summary")
+    def get_summary() -> SummaryOut:
+        """Return how many plates stand in each group of the boards, and those that wait, longest first."""
+        groups = [(group_of(plate), plate) for plate in database.open_ones()]
+        counts = Counter(group for group, _ in groups)
+        waiting = [hub.describe(plate) for group, plate in groups if group == "waits"]
+        return {
+            "version": __version__,
+            "counts": {group: counts[group] for group in BOARD_GROUPS},
+            "waiting": sorted(waiting, key=itemgetter("rank")),
+        }
+
     @router.get("/statuses")
     def get_statuses() -> StatusesOut:
-        """Return the groups of the boards, how each status is shown, and what a filter searches."""
+        """Return the groups of the boards, how statuses and marks are shown, and what a filter searches."""
         return describe_statuses()
 
     @router.get("/stream", response_class=EventSourceResponse)

@@ -26,8 +26,15 @@ class Change(NamedTuple):
 def situation_of(plate: Plate) -> Situation:
     """Return the situation of a plate's session, as the state machine knows it."""
     tools = tuple(
-        OpenTool(tool_use_id or "", name or "", about or "", agent_id or "", Status(wait) if wait else None)
-        for tool_use_id, name, about, agent_id, wait in plate["tools"] or ()
+        OpenTool(
+            tool_use_id or "",
+            name or "",
+            about or "",
+            agent_id or "",
+            Status(wait) if wait else None,
+            tuple(choice or "" for choice in choices),
+        )
+        for tool_use_id, name, about, agent_id, wait, *choices in plate["tools"] or ()
     )
     beneath = Status(plate["beneath"]) if plate["beneath"] else None
     return Situation(Status(plate["status"]), tools, beneath)
@@ -45,7 +52,10 @@ def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
     at: when the event happened, in Unix milliseconds by its hook's clock.
     now: the time here. No status begins in the future, even if the hook's clock is ahead.
     """
-    tools: list[list[str | None]] = [[*tool[:-1], tool.wait.value if tool.wait else None] for tool in after.tools]
+    tools: list[list[str | None]] = [
+        [tool.tool_use_id, tool.name, tool.about, tool.agent_id, tool.wait and tool.wait.value, *tool.choices]
+        for tool in after.tools
+    ]
     plate["tools"] = tools or None
     plate["beneath"] = after.beneath.value if after.beneath else None
     if after.status.value != plate["status"]:
@@ -85,7 +95,7 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     if is_newest:
         set_process(new, report, event.kind)
         new["owner"] = owner
-        new["silent_since"] = None
+        new["silent_since"] = new["quiet_since"] = None
         new["background"] = count_background_agents(plate, report, event)
     if is_newest and is_own:
         here = report.folder or report.project_path
@@ -97,12 +107,36 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         new["event_mono"] = report.mono
         new["transcript_size"] = report.transcript_size
         new["unprompted"] = report.leads_to_a_prompt()
+    if is_newest and is_own:
+        follow_turn(new, event, min(report.ts, now), report.by_host)
+        if event.kind is EventKind.STOP:
+            new["reply"] = report.reply
     if is_moved:
         set_newest_event(new, report, event)
     if after != before:
         set_situation(new, after, report.ts, now)
     is_changed = has_facts or is_newest or is_moved or new != plate
     return Change(new if is_changed else None, after.status.value if is_moved else None)
+
+
+def follow_turn(plate: Plate, event: Event, at: int, by_host: bool = False) -> None:
+    """Store what an event of a session shows of its turn: when it began, and when it ended by itself.
+
+    at: when the event happened, in Unix milliseconds.
+    by_host: whether the host wrote the prompt.
+    """
+    if event.kind is EventKind.PROMPT_SUBMIT:
+        plate["finished_at"] = plate["seen_at"] = plate["reply"] = None
+        if not by_host or plate["prompted_at"] is None:
+            plate["prompted_at"] = at
+    elif event == Event(EventKind.STOP):
+        plate["finished_at"], plate["seen_at"] = at, None
+    elif event.kind is EventKind.TURN_ENDED and plate["prompted_at"] is not None and plate["finished_at"] is None:
+        plate["finished_at"] = at
+    elif event.kind is EventKind.INTERRUPTED:
+        plate["finished_at"] = None
+    elif event.kind is EventKind.SESSION_START and plate["finished_at"] is not None:
+        plate["seen_at"] = at  # the person who starts it sees how it ended
 
 
 def count_background_agents(plate: Plate, report: Report, event: Event) -> int | None:

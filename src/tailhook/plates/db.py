@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import set_situation, situation_of
+from tailhook.plates.changes import follow_turn, set_situation, situation_of
 from tailhook.plates.rows import (
     PENDING,
     RacedError,
@@ -242,9 +242,10 @@ class Database:
                     tx.execute(statements(tx.dialect.name).insert_event, stored)
                     new = found.copy()
                     set_situation(new, after, at.ts, now)
+                    follow_turn(new, event, min(at.ts, now))
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False
-                    new["silent_since"] = None
+                    new["silent_since"] = new["quiet_since"] = None
                     if after.own is not Status.RUNNING:  # the end of a sub-agent's wait ends no sub-agent
                         new["background"] = None
                     if after.status is Status.CLOSED:  # nothing older than the closing may open the plate again
@@ -259,12 +260,20 @@ class Database:
             return False
         return True
 
-    def hide(self, session_id: str, is_hidden: bool) -> Plate | None:
-        """Hide a plate from the boards until its next prompt, or show it again. Returns it, or None if it is missing.
+    def mark(self, session_id: str, hidden: bool | None = None, seen: bool = False) -> Plate | None:
+        """Store what a person did with a plate on a board. Returns it, or None if it is missing.
 
         This is not an event of the session: its age and its place in the lists of all plates stay.
+
+        hidden: whether to hide it until its next prompt, or to show it again; None to leave that as it is.
+        seen: whether the person has looked at it.
         """
-        values = {"hidden_at": unix_ms() if is_hidden else None, "version": plates.c.version + 1}
+        now = unix_ms()
+        values: dict[str, Any] = {"version": plates.c.version + 1}
+        if hidden is not None:
+            values["hidden_at"] = now if hidden else None
+        if seen:
+            values["seen_at"] = now
         with self.writing:
             with self.engine.begin() as tx:
                 tx.execute(sa.update(plates).where(plates.c.session_id == session_id).values(values))
@@ -377,6 +386,12 @@ class Database:
             query = query.where(plates.c.status == status)
         if project is not None:
             query = query.where(plates.c.project_path == project)
+        with self.engine.connect() as tx:
+            return [plate_of(row) for row in tx.execute(query).mappings()]
+
+    def open_ones(self) -> list[Plate]:
+        """Return the plates that are not closed."""
+        query = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value)
         with self.engine.connect() as tx:
             return [plate_of(row) for row in tx.execute(query).mappings()]
 

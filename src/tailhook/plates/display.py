@@ -6,42 +6,74 @@ Text of a session is unchanged. Each board removes the characters that its own s
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, cast
 
 from tailhook._core import iso_time
-from tailhook.machines.plates import EventKind, Status
-from tailhook.plates.fields import BoardGroup, EventOut, GroupOut, PlateFields, PlateOut, StatusesOut, StatusOut
+from tailhook.machines.plates import AGENT, HOST, MCP_SERVER, PLAN_TOOL, SHELL_TOOL, EventKind, OpenTool, Status
+from tailhook.plates.changes import situation_of
+from tailhook.plates.fields import (
+    ActivityOut,
+    BoardGroup,
+    EventOut,
+    GroupOut,
+    PlateFields,
+    PlateOut,
+    StatusesOut,
+    StatusOut,
+    Tone,
+)
 from tailhook.plates.schemas import MAX_TIME_MS, STOP_PAUSED, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
+
+
+def make_group(
+    name: BoardGroup, title: str, summary: str, tone: Tone, note: str = "", summary_of_one: str = ""
+) -> GroupOut:
+    """Return a group of the boards."""
+    return {
+        "id": name,
+        "title": title,
+        "note": note,
+        "summary": summary,
+        "summary_of_one": summary_of_one or summary,
+        "tone": tone,
+    }
+
 
 # In the boards' order.
 BOARD_GROUPS = {
     group["id"]: group
     for group in (
-        GroupOut(id="attention", title="Needs attention", summary="need attention", tone="attention"),
-        GroupOut(id="running", title="Running", summary="running", tone="running"),
-        GroupOut(id="rest", title="Other", summary="other", tone="muted"),
+        make_group("waits", "Waits for you", "wait for you", "attention", "longest first", "waits for you"),
+        make_group("finished", "Finished, not looked at", "finished", "idle", "newest first"),
+        make_group("stuck", "Stuck", "stuck", "error", "nothing happened for 10 min"),
+        make_group("working", "Working", "working", "running", "by project, so that rows keep their places"),
+        make_group("rest", "At rest", "at rest", "muted"),
     )
 }
 STATUSES = {
     status["status"]: status
     for status in (
+        StatusOut(status=Status.AWAITING_INPUT, symbol="?", words="awaiting input", group="waits", tone="attention"),
         StatusOut(
-            status=Status.AWAITING_INPUT, symbol="?", words="awaiting input", group="attention", tone="attention"
+            status=Status.AWAITING_APPROVAL, symbol="!", words="awaiting approval", group="waits", tone="attention"
         ),
-        StatusOut(
-            status=Status.AWAITING_APPROVAL, symbol="!", words="awaiting approval", group="attention", tone="attention"
-        ),
-        StatusOut(status=Status.ERROR, symbol="✗", words="error", group="attention", tone="error"),
-        StatusOut(status=Status.RUNNING, symbol="●", words="running", group="running", tone="running"),
+        StatusOut(status=Status.ERROR, symbol="✗", words="error", group="waits", tone="error"),
+        StatusOut(status=Status.RUNNING, symbol="●", words="running", group="working", tone="running"),
         StatusOut(status=Status.STARTING, symbol="◌", words="starting", group="rest", tone="muted"),
         StatusOut(status=Status.IDLE, symbol="○", words="idle", group="rest", tone="idle"),
         StatusOut(status=Status.CLOSED, symbol="·", words="closed", group="rest", tone="muted"),
     )
 }
-FILTER_FIELDS = "project, title, branch, status, tool, host, user or session"  # what `search_text` returns
+# How a session is shown that stands in another group than its status does.
+GROUP_SIGNS: dict[BoardGroup, StatusOut] = {
+    "finished": StatusOut(status=Status.IDLE, symbol="✓", words="finished", group="finished", tone="idle"),
+    "stuck": StatusOut(status=Status.RUNNING, symbol="▲", words="stuck", group="stuck", tone="error"),
+}
+FILTER_FIELDS = "project, title, prompt, branch, status, tool, host, user or session"  # what `search_text` returns
 EVENT_WORDS: dict[str, str] = {
     EventKind.TOOL_START.value: "tool starts",
     EventKind.TOOL_CALL.value: "tool ends",
@@ -50,6 +82,8 @@ EVENT_WORDS: dict[str, str] = {
 NO_SIGN = "no sign"  # of a session that should work
 NO_MESSAGE = "There is no message of the agent that can be read."
 MAX_RANK_NAME_CHARS = 100
+MESSAGE = re.compile(r'"message"\s*:\s*"([^"\\]+)"')  # in the JSON of an API's error, which may be cut
+NUMBER = re.compile(r"\b[1-5][0-9]{2}\b")  # HTTP's status, before that JSON
 
 
 def describe_plate(plate: Plate, name: str) -> PlateOut:
@@ -57,25 +91,32 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
 
     name: of its project, see `ProjectNames`.
     """
-    status = STATUSES[Status(plate["status"])]
+    group = group_of(plate)
+    sign = GROUP_SIGNS.get(group) or STATUSES[Status(plate["status"])]
     values = dict(plate)
     shared = cast("PlateFields", {field: values[field] for field in PlateFields.__annotations__})
     silent_since = plate["silent_since"]
     return {
         **shared,
         "pid": None if plate["pid_is_guess"] else plate["pid"],
-        "status": status["status"],
+        "status": Status(plate["status"]),
         "created_at": format_ms(plate["created_at"]),
         "updated_at": format_ms(plate["updated_at"]),
         "since": format_ms(plate["since"]),
         "name": name,
-        "group": group_of(plate),
+        "headline": plate["title"] or plate["prompt"] or "",
+        "group": group,
         "rank": rank_of(plate),
-        "symbol": status["symbol"],
-        "status_words": status["words"] if silent_since is None else NO_SIGN,
-        "tone": status["tone"] if silent_since is None else "muted",
-        "silent_since": None if silent_since is None else format_ms(silent_since),
-        "detail": detail_of(plate),
+        "symbol": sign["symbol"],
+        "status_words": sign["words"] if silent_since is None else NO_SIGN,
+        "tone": sign["tone"] if silent_since is None or group == "stuck" else "muted",
+        "silent_since": format_if_known(silent_since),
+        "activity": activity_of(plate),
+        "agents": count_agents(plate),
+        "turn_since": format_if_known(plate["prompted_at"]),
+        "turn_until": format_if_known(plate["finished_at"]),
+        "unseen": is_unseen(plate),
+        "quiet_since": format_if_known(plate["quiet_since"]),
         "hidden": plate["hidden_at"] is not None,
         "search": search_text(plate),
     }
@@ -107,8 +148,13 @@ def describe_event(row: Mapping[str, Any]) -> EventOut:
 
 
 def describe_statuses() -> StatusesOut:
-    """Return the groups, how each status is shown, and what a filter searches."""
-    return {"groups": list(BOARD_GROUPS.values()), "statuses": list(STATUSES.values()), "filter_fields": FILTER_FIELDS}
+    """Return the groups, how statuses and marks are shown, and what a filter searches."""
+    return {
+        "groups": list(BOARD_GROUPS.values()),
+        "statuses": list(STATUSES.values()),
+        "marks": list(GROUP_SIGNS.values()),
+        "filter_fields": FILTER_FIELDS,
+    }
 
 
 def encode(answer: object) -> str:
@@ -116,32 +162,111 @@ def encode(answer: object) -> str:
     return json.dumps(answer, default=lambda status: status.value)
 
 
-def detail_of(plate: Plate) -> str:
-    """Return a plate's error or last tool, or that its loop is paused; "" if it is closed, "hidden" if it is hidden."""
-    if plate["hidden_at"] is not None:
-        return "hidden"
-    if plate["status"] == Status.CLOSED.value:
-        return ""
-    if plate["last_event_type"] == STOP_PAUSED:
-        return "loop paused"
-    return plate["error"] or plate["last_tool"] or ""
-
-
 def group_of(plate: Plate) -> BoardGroup:
     """Return the group of the boards in which a plate stands. A hidden one asks for nothing."""
-    return "rest" if plate["hidden_at"] is not None else STATUSES[Status(plate["status"])]["group"]
+    if plate["hidden_at"] is not None:
+        return "rest"
+    if is_unseen(plate):
+        return "finished"
+    status = Status(plate["status"])
+    return "stuck" if status is Status.RUNNING and plate["quiet_since"] is not None else STATUSES[status]["group"]
+
+
+def is_unseen(plate: Plate) -> bool:
+    """Return whether a session's turn has ended by itself, and no person has looked at it since."""
+    return plate["status"] == Status.IDLE.value and plate["finished_at"] is not None and plate["seen_at"] is None
+
+
+def count_agents(plate: Plate) -> int:
+    """Return how many sub-agents of a session work."""
+    ids = {tool.agent_id for tool in situation_of(plate).tools} - {"", MCP_SERVER}
+    return max(len(ids), plate["background"] or 0)
+
+
+def activity_of(plate: Plate) -> ActivityOut:
+    """Return what a session asks, does or did last."""
+    tools = [tool for tool in situation_of(plate).tools if tool.name != AGENT]
+    waits = [tool for tool in tools if tool.wait]
+    status = Status(plate["status"])
+    if status is Status.ERROR:
+        words = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "stopped"
+        return make_activity(words, text=read_error(plate["error"] or ""))
+    if status is Status.AWAITING_INPUT:
+        return describe_question(waits[-1] if waits else OpenTool("", ""))
+    if status is Status.AWAITING_APPROVAL:
+        return describe_approval(plate, waits[-1] if waits else OpenTool("", ""))
+    if status is Status.RUNNING:
+        own = [tool for tool in tools if not tool.agent_id]
+        return describe_tool(plate, own[-1]) if own else make_activity("thinking")
+    if plate["last_event_type"] == STOP_PAUSED:
+        return make_activity("loop paused", text=plate["reply"] or "")
+    if plate["last_event_type"] == EventKind.INTERRUPTED.value:
+        return make_activity("interrupted")
+    return make_activity("", text=plate["reply"] or "")
+
+
+def make_activity(words: str, tool: str = "", text: str = "", *, is_code: bool = False) -> ActivityOut:
+    """Return an activity without choices."""
+    return {"words": words, "tool": tool, "text": text, "choices": [], "is_code": is_code}
+
+
+def describe_question(tool: OpenTool) -> ActivityOut:
+    """Return what a session asks: its own question, an MCP server's, or the kind of the host's dialog."""
+    if tool.name == HOST:
+        return make_activity("shows a dialog", text=tool.about)
+    server = tool.name.removeprefix("mcp__") if tool.agent_id == MCP_SERVER else ""
+    return {**make_activity("asks", server, tool.about), "choices": [*tool.choices]}
+
+
+def describe_approval(plate: Plate, tool: OpenTool) -> ActivityOut:
+    """Return for what a session asks an approval."""
+    if tool.name == PLAN_TOOL:
+        return make_activity("shows a plan", text=tool.about)
+    about = describe_tool(plate, tool)
+    if tool.name == SHELL_TOOL and tool.about:
+        return {**about, "words": "asks to run"}
+    return {**about, "words": "asks to use" if tool.name else "asks for a permission"}
+
+
+def describe_tool(plate: Plate, tool: OpenTool) -> ActivityOut:
+    """Return a tool and what it works on: a path inside the project without the project's folder."""
+    below = f"{plate['project_path'].rstrip('/')}/"
+    is_path = tool.about.startswith("/")
+    return make_activity("", tool.name, tool.about.removeprefix(below), is_code=is_path or tool.name == SHELL_TOOL)
+
+
+def read_error(error: str) -> str:
+    """Return an error of an API in a person's words: without the JSON in which it came.
+
+    >>> read_error('API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')
+    'Overloaded (529)'
+    """
+    head, brace, rest = error.partition("{")
+    if not brace:
+        return error
+    found = MESSAGE.search(rest)
+    number = NUMBER.search(head)
+    if not found:
+        return head.strip(" :") or error
+    return found[1] + (f" ({number[0]})" if number else "")
 
 
 def rank_of(plate: Plate) -> str:
     """Return the sort key of a plate: ASCII text, the smallest first.
 
-    First come the sessions that need attention, the longest wait first. Running ones are in the order of their
-    projects' names and of their creation, so that they do not change places. The rest follow, newest change of status
-    first.
+    First come the sessions that wait for a person, the longest wait first. Then come the finished ones, newest first,
+    and the stuck ones, longest quiet first. Working ones are in the order of their projects' names and of their
+    creation, so that they do not change places. The rest follow, newest change of status first.
     """
     group = group_of(plate)
-    time = {"attention": plate["since"], "running": 0, "rest": MAX_TIME_MS - plate["since"]}[group]
-    name = project_folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "running" else ""
+    time = {
+        "waits": plate["since"],
+        "finished": MAX_TIME_MS - (plate["finished_at"] or 0),
+        "stuck": plate["quiet_since"] or 0,
+        "working": 0,
+        "rest": MAX_TIME_MS - plate["since"],
+    }[group]
+    name = project_folder_name(plate["project_path"])[:MAX_RANK_NAME_CHARS] if group == "working" else ""
     parts = (
         str(list(BOARD_GROUPS).index(group)),
         f"{time:016}",
@@ -155,13 +280,16 @@ def rank_of(plate: Plate) -> str:
 def search_text(plate: Plate) -> str:
     """Return what a filter searches, in small letters."""
     words = STATUSES[Status(plate["status"])]["words"]
+    mark = GROUP_SIGNS.get(group_of(plate))
     silence = None if plate["silent_since"] is None else NO_SIGN
     fields = (
         plate["project_path"],
         plate["folder"],
         plate["title"],
+        plate["prompt"],
         plate["git_branch"],
         words,
+        mark and mark["words"],
         silence,
         plate["last_tool"],
         plate["host"],
@@ -174,6 +302,11 @@ def search_text(plate: Plate) -> str:
 def format_ms(at: int) -> str:
     """Return Unix milliseconds as ISO 8601 in UTC."""
     return iso_time(at / 1000, milliseconds=True)
+
+
+def format_if_known(at: int | None) -> str | None:
+    """Return Unix milliseconds as ISO 8601 in UTC, or None for None."""
+    return None if at is None else format_ms(at)
 
 
 def project_folder_name(path: str) -> str:

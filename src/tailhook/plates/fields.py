@@ -12,7 +12,7 @@ from typing_extensions import TypedDict  # pydantic does not accept the one of `
 
 from tailhook.machines.plates import Status
 
-BoardGroup = Literal["attention", "running", "rest"]
+BoardGroup = Literal["waits", "finished", "stuck", "working", "rest"]
 Tone = Literal["attention", "error", "running", "idle", "muted"]  # what a status looks like; each screen maps it
 Lane = Literal["agent", "you"]
 IS_FACT = "fact"
@@ -25,6 +25,7 @@ class PlateFields(TypedDict):
     project_path: the folder in which the session began.
     folder: the one in which the agent works now, if it is another.
     title: what the person or the host called the session, on one line.
+    prompt: the first line of the last prompt that a person typed.
     run_id: of the wrapper that runs it.
     pid: of the host's process. Answers leave it out while it is a guess.
     """
@@ -33,6 +34,7 @@ class PlateFields(TypedDict):
     project_path: str
     folder: str | None
     title: Fact
+    prompt: Fact
     transcript_path: Fact
     git_branch: Fact
     last_event_type: str | None
@@ -45,18 +47,40 @@ class PlateFields(TypedDict):
     user: Fact
 
 
+class ActivityOut(TypedDict):
+    """What a session asks, does or did last, in parts that a board sets apart.
+
+    words: such as "asks to run", "shows a plan", "thinking", "loop paused"; "" if the rest speaks for itself.
+    tool: its name, such as "Bash"; "" if none is meant.
+    text: a question, a command, a file below the project, an error, the first line of a message; "" if not known.
+    choices: the answers that a question offers.
+    is_code: whether the text is a command or a path.
+    """
+
+    words: str
+    tool: str
+    text: str
+    choices: list[str]
+    is_code: bool
+
+
 class PlateOut(PlateFields):
     """A session. Times are in ISO 8601.
 
     since: the time of the last event that changed the status, by its host's clock. The session's age counts from here.
     created_at: when the first event happened.
     name: the name of the project's folder; with its parent's if another project has the same name.
+    headline: its title, otherwise its last prompt; "" if it has neither.
     group: its group on the board.
     rank: sort the sessions by it, as text. It is ASCII.
     symbol, status_words, tone: how the status is shown.
+    activity: what it asks, does or did last.
+    agents: how many of its sub-agents work.
+    turn_since, turn_until: when a person's last prompt came, and when the turn ended by itself; null if that is not so.
+    unseen: whether it has finished, and no person has looked at it since.
+    quiet_since: since when nothing has come from a running session; null unless it may be stuck.
     silent_since: when the last sign of a session that should work came; null unless nothing is known since. The boards
         then show "no sign for 4m" (status_words and this time) in place of the status.
-    detail: the error, the last tool, or "loop paused"; "" for a closed session, "hidden" for a hidden one.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
     """
@@ -66,13 +90,19 @@ class PlateOut(PlateFields):
     updated_at: str
     since: str
     name: str
+    headline: str
     group: BoardGroup
     rank: str
     symbol: str
     status_words: str
     tone: Tone
     silent_since: str | None
-    detail: str
+    activity: ActivityOut
+    agents: int
+    turn_since: str | None
+    turn_until: str | None
+    unseen: bool
+    quiet_since: str | None
     hidden: bool
     search: str
 
@@ -135,16 +165,27 @@ class DetailsOut(PlateOut):
     no_message: str
 
 
+class SummaryOut(TypedDict):
+    """The sessions in short: how many stand in each group of the boards, and those that wait, longest first."""
+
+    version: str
+    counts: dict[BoardGroup, int]
+    waiting: list[PlateOut]
+
+
 class GroupOut(TypedDict):
     """A group of the board.
 
-    summary: what follows the number of its sessions.
+    summary, summary_of_one: what follows the number of its sessions, such as "wait for you" and "waits for you".
+    note: the order of its sessions, or what they have in common; "" if that is plain.
     tone: how its title is shown.
     """
 
     id: BoardGroup
     title: str
+    note: str
     summary: str
+    summary_of_one: str
     tone: Tone
 
 
@@ -159,8 +200,12 @@ class StatusOut(TypedDict):
 
 
 class StatusesOut(TypedDict):
-    """The groups in the boards' order, the statuses in the order of the boards' help, and what a filter searches."""
+    """The groups in the boards' order, the signs in the order of the boards' help, and what a filter searches.
+
+    marks: how a session is shown that stands in another group than its status does.
+    """
 
     groups: list[GroupOut]
     statuses: list[StatusOut]
+    marks: list[StatusOut]
     filter_fields: str

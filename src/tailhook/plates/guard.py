@@ -22,8 +22,9 @@ SIGN_IN = "/sign-in"  # a browser posts a link's code to it, as the bearer token
 # What a browser may do with the answers: run the daemon's own scripts, talk to the daemon, and nothing else. The policy
 # `tailhook` of trusted types allows one address: that of the board's shared worker.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types tailhook"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types tailhook"
 )
 BROWSER_HEADERS = {
     "content-security-policy": POLICY,

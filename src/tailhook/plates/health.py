@@ -1,30 +1,28 @@
 """The health check finds unreported changes: sessions that went on, and ended processes."""
 
-import errno
-import io
 import logging
 import os
 import re
-import stat
 import sys
 import time
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 from sqlalchemy.exc import SQLAlchemyError
 
-from tailhook._core import last_message, parse_record, reverse_lines, unix_time
+from tailhook._core import parse_record, reverse_lines, unix_time
 from tailhook.hook.answer import plain
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
-from tailhook.hosts.reading import recognize_host, reverse_host_messages
+from tailhook.hook.plates import first_words
 from tailhook.machines.plates import (
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
     HOST,
+    SHELL_TOOL,
     STALENESS_THRESHOLD,
     Event,
     EventKind,
@@ -36,23 +34,20 @@ from tailhook.machines.plates import (
     examine,
     is_at_its_prompt,
     is_silent,
+    is_stuck,
     judge_host_status,
 )
-from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text
 from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
 from tailhook.plates.signs import agents_folder, is_suspended, is_working, last_write
 from tailhook.plates.tables import Plate, is_row_error
-from tailhook.plates.titles import Title, title_at_end
+from tailhook.plates.transcript_ends import Title, last_words, open_transcript, read_title
 from tailhook.stores import processes
 from tailhook.stores.atomic import stamp_of
 from tailhook.stores.processes import CLOCK_BOOTTIME
 from tailhook.transcripts.transcript import Record
-
-if TYPE_CHECKING:
-    from tailhook.hosts.protocols import TranslatedHost
 
 log = logging.getLogger("tailhook.plates")
 
@@ -60,7 +55,6 @@ MIN_SLEEP_S = 30  # between two checks: then the machine has slept
 WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
 RESTLESS_S = STALENESS_THRESHOLD + 2  # after a change: until then a check may find what has settled meanwhile
 MAX_SHARE = 0.05  # of the time, that the checks between those at the interval may take
-SHELL_TOOL = "Bash"  # of Claude Code and Codex
 MAX_WATCHED = 200  # of each kind (transcripts, hosts' files, processes) are looked at each second
 INTERRUPTED = "[Request interrupted by user"
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
@@ -69,8 +63,6 @@ MAX_RECORDS_TO_CALLS = 500  # the same, but the session waits for tools: their c
 MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
-MAX_MESSAGE_CHARS = 100_000  # of the agent's last message
-MAX_CHARACTER_BYTES = 4  # in UTF-8
 TURN_START, TURN_ENDS = "task_started", ("task_complete", "turn_aborted")  # of Codex
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
@@ -115,6 +107,8 @@ class Health:
     is_reporting: see `host_children.is_reporting`.
     last_write, is_suspended: see `tailhook.plates.signs`.
     read_title: returns the title in a transcript, or None; called once after each change of the transcript.
+    read_reply: returns the agent's last message in a transcript, or None; called once after each change of the
+        transcript of a session that has finished without reporting its last message.
     """
 
     def __init__(
@@ -131,7 +125,8 @@ class Health:
         is_reporting: Callable[[int], bool] = is_reporting,
         last_write: Callable[[Plate], float] = last_write,
         is_suspended: Callable[[int], bool] = is_suspended,
-        read_title: "Callable[[str], Title | None] | None" = None,
+        read_title: Callable[[str], Title | None] = read_title,
+        read_reply: Callable[[str], str | None] = last_words,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -146,8 +141,9 @@ class Health:
         self.is_reporting = is_reporting
         self.last_write = last_write
         self.is_suspended = is_suspended
-        self.read_title = read_title or read_title_in
-        self.title_stamps: dict[str, Stamp | None] = {}  # of the transcripts whose titles were read, by path
+        self.read_title = read_title
+        self.read_reply = read_reply
+        self.read_stamps: dict[tuple[str, int | None], Stamp | None] = {}  # of read transcripts, see `has_changed`
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -202,8 +198,8 @@ class Health:
             except Exception as error:  # also MemoryError and RecursionError: check the other sessions
                 self.log_once(plate, error)
         self.looks.forget_others()
-        paths = {plate["transcript_path"] for plate in kept}
-        self.title_stamps = {path: stamp for path, stamp in self.title_stamps.items() if path in paths}
+        wanted = {(plate["transcript_path"], at) for plate in kept for at in (None, plate["finished_at"])}
+        self.read_stamps = {key: stamp for key, stamp in self.read_stamps.items() if key in wanted}
         self.duration = self.uptime() - now
         return changed
 
@@ -233,29 +229,52 @@ class Health:
         return False
 
     def amend(self, plate: Plate) -> bool:
-        """Store since when there is no sign of a session that should work, and its title.
+        """Store since when a session that should work is silent or quiet, its title and its last message.
 
         Returns whether that changed its plate.
         """
         now = self.clock()
-        last = self.last_sign(plate, now)
+        status = Status(plate["status"])
+        last, growth = self.last_sign(plate, now), self.last_growth(plate, now)
         new = plate.copy()
-        new["silent_since"] = int(last * 1000) if is_silent(Status(plate["status"]), last, now) else None
-        title = self.new_title(plate)
-        if title and (title.is_persons or not plate["title"]):
-            new["title"] = title.words
+        new["silent_since"] = int(last * 1000) if is_silent(status, last, now) else None
+        new["quiet_since"] = int(growth * 1000) if is_stuck(status, growth, now) else None
+        path = plate["transcript_path"]
+        if path and plate["owner"] == self.owner:
+            self.add_words(new, path)
         return new != plate and self.database.amend(new)
 
-    def new_title(self, plate: Plate) -> Title | None:
-        """Return the title in the transcript of a session, or None if the transcript has not changed or has none."""
-        path = plate["transcript_path"]
-        if plate["owner"] != self.owner or not path:
-            return None
+    def add_words(self, plate: Plate, path: str) -> None:
+        """Store the title of a session, and its last message if its hook has not reported that.
+
+        path: of the transcript.
+        """
+        title = self.read_title(path) if self.has_changed(path) else None
+        if title and (title.is_persons or not plate["title"]):
+            plate["title"] = title.words
+        finished_at = plate["finished_at"]
+        if finished_at is not None and plate["reply"] is None and self.has_changed(path, finished_at):
+            plate["reply"] = first_words(self.read_reply(path) or "") or None
+
+    def has_changed(self, path: str, finished_at: int | None = None) -> bool:
+        """Return whether a transcript has changed since the last such question, and can be read.
+
+        finished_at: of the turn whose last message is wanted; None if the title is.
+        """
         stamp = stamp_of_path(path)
-        if stamp is None or self.title_stamps.get(path) == stamp:
-            return None
-        self.title_stamps[path] = stamp
-        return self.read_title(path)
+        is_same = self.read_stamps.get((path, finished_at)) == stamp
+        self.read_stamps[path, finished_at] = stamp
+        return stamp is not None and not is_same
+
+    def last_growth(self, plate: Plate, now: float) -> float:
+        """Return when the last event of a session came or a transcript of it was written, in Unix seconds.
+
+        Looks at the transcripts only if no event is fresh.
+        """
+        last_event = plate["updated_at"] / 1000
+        if plate["owner"] != self.owner or not is_stuck(Status(plate["status"]), last_event, now):
+            return last_event
+        return max(last_event, self.last_write(plate))
 
     def last_sign(self, plate: Plate, now: float) -> float:
         """Return when the last sign of a session came, in Unix seconds. Looks at its host only if no event is fresh."""
@@ -551,52 +570,6 @@ def results_in(line: bytes, record: Record) -> frozenset[str]:
 def transcript_of_agent(path: str, agent_id: str) -> str:
     """Return the path of a sub-agent's transcript, in a folder beside the session's (Claude Code 2.1.329)."""
     return f"{agents_folder(path)}/agent-{Path(agent_id).name}.jsonl"
-
-
-def last_words(path: str) -> str | None:
-    """Return the beginning of the agent's last message, with secrets masked, or None if it cannot be read.
-
-    Reads as far back as a hook does.
-    """
-    try:
-        with open_transcript(path) as file:
-            host = recognize_host(file.fileno())
-            words = read_last_message(file) if host is None else read_last_host_message(host, file)
-    except (OSError, ValueError):
-        return None
-    words = words[: (MAX_MESSAGE_CHARS + MAX_EXAMINED_CHARS + 1) * MAX_CHARACTER_BYTES]
-    return plain_text(words.decode("utf-8", "replace"), MAX_MESSAGE_CHARS) or None
-
-
-def read_title_in(path: str) -> Title | None:
-    """Return the title in a transcript, or None if there is none or the transcript cannot be read."""
-    try:
-        with open_transcript(path) as file:
-            return title_at_end(file)
-    except (OSError, ValueError):
-        return None
-
-
-def read_last_message(file: io.FileIO) -> bytes:
-    """Return the agent's last message in a transcript of Claude Code, in UTF-8. Raises OSError."""
-    _, texts = last_message(file, MAX_TRANSCRIPT_BYTES, MAX_RECORD_BYTES, MAX_RECORDS, once=True)
-    return b"\n".join(text for text, _ in texts)
-
-
-def read_last_host_message(host: "TranslatedHost", file: io.FileIO) -> bytes:
-    """Return the agent's last message in a transcript of another host, in UTF-8. Raises OSError."""
-    start = max(0, os.fstat(file.fileno()).st_size - MAX_TRANSCRIPT_BYTES)
-    messages = reverse_host_messages(host, file.fileno(), start, None, MAX_RECORD_BYTES, MAX_RECORDS)
-    return next((words for is_agents, words, _, _ in messages if is_agents and words), b"")
-
-
-def open_transcript(path: str) -> io.FileIO:
-    """Open a transcript. Raises OSError if it is not a regular file: a FIFO would block its reader."""
-    file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC))
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise OSError(errno.EINVAL, "not a regular file", path)
-    return file
 
 
 def ends_turn(record: Record) -> bool:

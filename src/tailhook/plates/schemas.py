@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tailhook.hook.plates import MAX_REPORTED_CHARS
+from tailhook.hook.plates import MAX_CHOICES, MAX_REPORTED_CHARS, TOOL_SUBJECTS
 from tailhook.machines.plates import STARTED, Detail, Event, EventKind
 from tailhook.machines.quoting import plain_words
 from tailhook.machines.secrets import MASK, is_secret_name, mask
@@ -83,9 +83,12 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:
     return value
 
 
-def clean_title(title: str) -> str:
-    """Return the beginning of a title on one line, without secrets and invisible characters."""
-    return plain_words(title, MAX_REPORTED_CHARS)
+def clean_words(words: str) -> str:
+    """Return the beginning of a title, a prompt or a message on one line, without secrets and invisible characters."""
+    return plain_words(words, MAX_REPORTED_CHARS)
+
+
+Line = Annotated[Word, AfterValidator(clean_words)]
 
 
 def mask_secrets(value: Any, name: str = "") -> Any:
@@ -123,6 +126,8 @@ class Report(BaseModel):
     project_path: the project's folder, or the one in which the agent works if the host names no project.
     folder: the one in which the agent works, if it is not the project's.
     title: what the person or the host called the session.
+    prompt: of prompt_submit: the first line of the prompt that a person typed.
+    reply: of stop: the first line of the agent's last message.
     ts: Unix milliseconds by the hook's clock. A time that is more than a day ahead is replaced by the present.
     mono: milliseconds since the start of the hook's machine. They separate a late event from a clock that was set back.
     tool_use_id: the host's id of the tool's use.
@@ -140,7 +145,9 @@ class Report(BaseModel):
     session_id: SessionName
     project_path: Annotated[Word, Field(min_length=1)]
     folder: Word | None = None
-    title: Annotated[Word, AfterValidator(clean_title)] | None = None
+    title: Line | None = None
+    prompt: Line | None = None
+    reply: Line | None = None
     event_type: Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[^\x00]*$")]
     event_id: Name = Field(default_factory=lambda: uuid.uuid4().hex)
     tool_name: Word | None = None
@@ -185,6 +192,7 @@ class Report(BaseModel):
             about=(self.transcript_path or "") if is_agent else find_subject(params)[:MAX_DETAIL_CHARS],
             agent_id=self.agent_id or "",
             is_hosts=self.by_host or self.source == "compact",
+            choices=choices_in(params),
         )
 
     def has_background_work(self) -> bool:
@@ -202,8 +210,14 @@ class Report(BaseModel):
 
 
 def find_subject(params: dict[str, Any]) -> str:
-    """Return what a tool works on, from its input: a command, a file or a question, or "" if it has none of them."""
-    return str(params.get("command") or params.get("file_path") or params.get("question") or "")
+    """Return what a tool works on, from its input, such as a command or a file; "" if it has nothing of that kind."""
+    return str(next(filter(None, map(params.get, ("file_path", *TOOL_SUBJECTS))), ""))
+
+
+def choices_in(params: dict[str, Any]) -> tuple[str, ...]:
+    """Return the answers that a question in a tool's input offers."""
+    found = params.get("choices")
+    return tuple(one for one in found if isinstance(one, str))[:MAX_CHOICES] if isinstance(found, list) else ()
 
 
 def todo_progress_of(params: dict[str, Any]) -> str | None:

@@ -38,6 +38,12 @@ class Plate(PlateFields):
     background: how many agents worked in the background when the turn ended; None after any other event.
     silent_since: when the last sign of the session came, in Unix milliseconds; None unless it has been silent for too
         long, see `tailhook.machines.plates.is_silent`.
+    reply: the first line of the agent's last message, from the end of a turn to the next prompt.
+    prompted_at: when a person's last prompt came, by its hook's clock.
+    finished_at: when the last turn ended by itself, by its hook's clock; None during a turn, and after an interruption.
+    seen_at: when a person looked at what the last turn did, by the daemon's clock.
+    quiet_since: when the last event or write to a transcript came, in Unix milliseconds; None unless a running session
+        has been quiet for too long, see `tailhook.machines.plates.is_stuck`.
     hidden_at: when a person hid the session from the boards, by the daemon's clock; None if it is shown.
     """
 
@@ -57,6 +63,11 @@ class Plate(PlateFields):
     background: int | None
     silent_since: int | None
     hidden_at: int | None
+    reply: str | None
+    prompted_at: int | None
+    finished_at: int | None
+    seen_at: int | None
+    quiet_since: int | None
     version: int
 
 

@@ -1,21 +1,31 @@
-// The board: every session's status, live over /stream. The daemon decides order, groups, names and symbols.
+// The board: every session, live over /stream. The daemon decides order, groups, names and symbols.
 
 import { alert, options } from "./alerts.js";
-import { ask, follow } from "./daemon.js";
+import { follow, mark } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
+import { fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
-import { clean, line, make, matches, parentFolder, span, statusWords } from "./words.js";
+import { clean, line, make, matches } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
 const AGE_INTERVAL_MS = 5000; // between two updates of all ages
 const UNDO_MS = 10_000; // in which a hidden session can be shown again with one key
+const STILL_MS = 1500; // after the pointer has moved over the list: so long no row moves
+const MOVE_MS = 150; // in which a row moves to its new place
+const LONG_WAIT_MS = 8 * 3_600_000; // longer waits stand in one line, until they are asked for
+const MAX_MOVING = 200; // rows that glide to their new places
+const MAX_RESTING = 10; // sessions at rest that are shown unless more are asked for
 
 const plates = new Map(); // by session id
-const sections = new Map(); // the elements of the groups, by the group's id
+const sections = new Map(); // the elements of the sections, by key
 const rows = new Map(); // the elements of the plates that are shown, by session id
+const only = new Set(); // the groups that are shown; empty: all
+let groups = []; // the daemon's
 let known = false; // whether all plates have been received once
 let withClosed = false;
+let byProject = false;
+let withAll = new Set(); // the keys of the sections whose folded rows are shown
 let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name }
 let drawing = 0;
 
@@ -47,7 +57,7 @@ function applyAndDraw(name, data) {
 
 const isOnBoard = (plate) => plate.status !== "closed" && !plate.hidden;
 
-const needsAttention = (plate) => plate.group === "attention";
+const needsAttention = (plate) => plate.group === "waits";
 
 function store(plate) {
   const before = plates.get(plate.session_id);
@@ -83,7 +93,7 @@ function showAway(words, state) {
 
 function setConnection(state, words) {
   const element = $("#connection");
-  element.dataset.state = state;
+  element.dataset.state = state; // it is seen only if the board is not live
   if (element.textContent !== words) element.textContent = words;
 }
 
@@ -96,104 +106,220 @@ function drawSoon() {
   }, DRAW_DELAY_MS);
 }
 
+// Draw all that has changed. While the pointer moves over the list, rows change their content and stay in their places.
 function drawAll() {
-  if (!sections.size) return; // they are drawn when they have come
+  if (!groups.length) return; // they have not come yet
   const filter = $("#filter").value.trim();
   const all = [...plates.values()];
-  const shown = all.filter((plate) => (withClosed || isOnBoard(plate)) && matches(plate, filter));
-  shown.sort((a, b) => (a.rank < b.rank ? -1 : 1));
+  const found = all.filter((plate) => (withClosed || isOnBoard(plate)) && matches(plate, filter));
+  const shown = found.filter((plate) => !only.size || only.has(plate.group)).sort((a, b) => (a.rank < b.rank ? -1 : 1));
+  const parts = byProject ? projectsOf(shown) : groupsOf(shown, all, filter);
+  if (isStill()) drawInPlace(parts);
+  else drawInOrder(parts);
+  drawCounts(all, found);
+  drawEmpty(all.length, shown.length, filter);
+}
+
+// Return the sections of the board: each with its key, title, note, rows and the rows that are folded.
+function groupsOf(shown, all, filter) {
+  const closed = filter || only.size ? 0 : all.filter((plate) => !isOnBoard(plate)).length;
+  return groups.map(({ id, title, note }) => {
+    const inside = shown.filter((plate) => plate.group === id);
+    const now = Date.now();
+    const folds = filter ? () => false : {
+      waits: (plate) => now - Date.parse(plate.since) > LONG_WAIT_MS,
+      rest: (_, at) => at >= MAX_RESTING,
+    }[id] ?? (() => false);
+    const isFolded = withAll.has(id) ? () => false : folds;
+    const folded = inside.filter(isFolded).length;
+    const words = { waits: "older than 8 h", rest: "more" }[id];
+    return { key: id, title, note, plates: inside.filter((plate, at) => !isFolded(plate, at)), count: inside.length,
+      folds: inside.filter(folds).length, folded, words, closed: id === "rest" ? closed : 0 };
+  });
+}
+
+function projectsOf(shown) {
+  const names = [...new Set(shown.map((plate) => plate.name))];
+  return names.map((name) => {
+    const inside = shown.filter((plate) => plate.name === name);
+    return { key: `project ${name}`, title: line(name), note: "", plates: inside, count: inside.length, folds: 0, folded: 0, closed: 0 };
+  });
+}
+
+function drawInOrder(parts) {
   const focused = document.activeElement?.closest?.("#board li");
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
-  for (const [id, section] of sections) drawSection(section, shown.filter((plate) => plate.group === id));
-  const ids = new Set(shown.map((plate) => plate.session_id));
+  const before = topsOfRows();
+  const ids = new Set(parts.flatMap((part) => part.plates.map((plate) => plate.session_id)));
   for (const [id, row] of rows) {
     if (ids.has(id)) continue;
     row.remove();
     rows.delete(id);
   }
+  const keys = new Set(parts.map((part) => part.key));
+  for (const [key, section] of sections) {
+    if (keys.has(key)) continue;
+    section.remove();
+    sections.delete(key);
+  }
+  parts.forEach((part, at) => {
+    const section = sectionOf(part);
+    if ($("#board").children[at] !== section) $("#board").insertBefore(section, $("#board").children[at] ?? null);
+    drawSection(section, part);
+  });
+  $("#news").hidden = true;
+  moveFrom(before);
   if (focused && !focused.isConnected) focusRow(place);
   else if (focused && !focused.contains(document.activeElement)) focused.querySelector("button").focus();
-  drawCounts(all);
-  drawEmpty(all.length, shown.length, filter);
 }
 
-function drawSection(section, wanted) {
-  section.hidden = !wanted.length;
-  section.querySelector(".count").textContent = wanted.length;
+// Update the rows that are there. The others wait for the pointer to rest.
+function drawInPlace(parts) {
+  let news = 0;
+  for (const { plates: inside } of parts) {
+    for (const plate of inside) {
+      const row = rows.get(plate.session_id);
+      if (row) fillRow(row, plate);
+      else news += 1;
+    }
+  }
+  $("#news").hidden = !news;
+  $("#news").textContent = `${news} new ↑`;
+}
+
+function sectionOf({ key }) {
+  let section = sections.get(key);
+  if (!section) {
+    const id = key.replaceAll(/[^\w-]/g, "-");
+    const heading = make("h2", { id: `${id}-title` }, make("span", { class: "name" }), " ", make("span", { class: "count" }));
+    const note = make("p", { class: "note" });
+    section = make("section", { "aria-labelledby": heading.id }, make("header", {}, heading, note), make("ul"));
+    if (!byProject) section.id = id;
+    sections.set(key, section);
+  }
+  return section;
+}
+
+function drawSection(section, part) {
+  section.hidden = !part.count && !part.closed;
+  section.querySelector(".name").textContent = part.title;
+  section.querySelector(".count").textContent = part.count;
+  section.querySelector(".note").replaceChildren(...noteOf(part));
   const list = section.querySelector("ul");
-  wanted.forEach((plate, at) => {
+  list.hidden = !part.plates.length;
+  part.plates.forEach((plate, at) => {
     const row = rowOf(plate);
     if (list.children[at] !== row) list.insertBefore(row, list.children[at] ?? null);
   });
 }
 
+// Return what stands at the right of a heading: the order, and buttons for what is folded.
+function noteOf({ key, note, folds, folded, words, closed }) {
+  const toggle = (text, isOpen, act) => {
+    const button = make("button", { type: "button", class: "fold", "aria-expanded": String(isOpen) }, `${text} ${isOpen ? "▾" : "▸"}`);
+    button.addEventListener("click", act);
+    return button;
+  };
+  const found = note ? [note] : [];
+  if (folds) found.push(toggle(`${folds} ${words}`, !folded, () => toggleFold(key)));
+  if (closed) found.push(toggle(`${closed} closed`, withClosed, toggleClosed));
+  return found.flatMap((one, at) => (at ? [" · ", one] : [one]));
+}
+
+function toggleFold(key) {
+  if (!withAll.delete(key)) withAll.add(key);
+  stillUntil = 0;
+  drawAll();
+}
+
 function rowOf(plate) {
   let row = rows.get(plate.session_id);
   if (!row) {
-    const cell = (name) => make("span", { class: name });
-    const open = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
-    open.append(...["sign", "status", "project", "folder", "branch", "tool", "todo", "age"].map(cell));
-    open.querySelector(".project").append(cell("name"), cell("title"));
-    open.querySelector(".sign").setAttribute("aria-hidden", "true");
-    open.querySelector(".folder").append(make("bdi", { dir: "ltr" })); // it is cut on the left, and read from the left
-    const gone = make("button", { type: "button", class: "dismiss" }, "✕");
-    row = make("li", {}, open, gone);
-    row.dataset.id = plate.session_id;
-    open.addEventListener("click", () => openDetails(plates.get(row.dataset.id)));
-    gone.addEventListener("click", () => toggleHidden(row.dataset.id));
+    row = makeRow(plate.session_id, { open: (id) => openDetails(plates.get(id)), hide: toggleHidden });
     rows.set(plate.session_id, row);
   }
-  if (row.plate !== plate) fill(row, plate);
+  fillRow(row, plate);
   return row;
 }
 
-function fill(row, plate) {
-  row.plate = plate;
-  const name = line(plate.name);
-  row.dataset.status = plate.status;
-  row.dataset.tone = plate.tone;
-  row.toggleAttribute("data-hidden", plate.hidden);
-  put(row, "sign", plate.symbol);
-  put(row, "status", statusWords(plate));
-  put(row, "name", name);
-  put(row, "title", plate.title ? ` ${line(plate.title)}` : "");
-  row.toggleAttribute("data-titled", Boolean(plate.title));
-  put(row, "folder bdi", parentFolder(plate.project_path));
-  put(row, "branch", line(plate.git_branch));
-  put(row, "tool", line(plate.detail));
-  put(row, "todo", line(plate.todo_progress, 20));
-  put(row, "age", age(plate));
-  row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
-  put(row, "dismiss", plate.hidden ? "↺" : "✕");
-}
+const topsOfRows = () =>
+  new Map(rows.size > MAX_MOVING ? [] : [...rows.values()].map((row) => [row, row.getBoundingClientRect().top]));
 
-// Show text in a cell of a row.
-function put(row, cell, text) {
-  const element = row.querySelector(`.${cell}`);
-  if (element.textContent !== text) element.textContent = text;
-}
-
-const age = (plate) => span(Date.now() - Date.parse(plate.since));
-
-function drawAges() {
-  for (const row of rows.values()) {
-    put(row, "age", age(row.plate));
-    put(row, "status", statusWords(row.plate));
+// Let the rows glide from where they were.
+function moveFrom(before) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const [row, top] of before) {
+    const by = row.isConnected ? top - row.getBoundingClientRect().top : 0;
+    if (by) row.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], { duration: MOVE_MS, easing: "ease-out" });
   }
 }
 
-function drawCounts(all) {
+function drawAges() {
+  for (const row of rows.values()) fillAge(row);
+}
+
+// Show how many sessions each group has, in the head, in the title and in the icon.
+function drawCounts(all, found) {
+  for (const { id, summary, summary_of_one } of groups) {
+    const count = found.filter((plate) => plate.group === id && isOnBoard(plate)).length;
+    const button = $(`#counts [data-group="${id}"]`);
+    if (!button) continue;
+    button.querySelector("b").textContent = count;
+    button.querySelector("span").textContent = count === 1 ? summary_of_one : summary;
+    button.toggleAttribute("data-some", count > 0);
+    button.setAttribute("aria-pressed", String(only.has(id)));
+  }
   const waiting = all.filter(needsAttention).length;
   document.title = waiting ? `(${waiting}) tailhook` : "tailhook";
-  $("#closed .count").textContent = all.filter((plate) => !isOnBoard(plate)).length || "";
+  drawIcon(waiting);
+}
+
+let icon = 0; // the number in the icon
+
+function drawIcon(waiting) {
+  if (waiting === icon) return;
+  icon = waiting;
+  const link = $("link[rel=icon]");
+  if (!waiting) {
+    link.href = "/web/icon.svg";
+    return;
+  }
+  const canvas = make("canvas", { width: 32, height: 32 });
+  const pen = canvas.getContext("2d");
+  pen.fillStyle = "#f0a92e";
+  pen.arc(16, 16, 16, 0, 2 * Math.PI);
+  pen.fill();
+  pen.fillStyle = "#15191d";
+  pen.font = "bold 20px system-ui, sans-serif";
+  pen.textAlign = "center";
+  pen.textBaseline = "middle";
+  pen.fillText(waiting > 9 ? "9+" : String(waiting), 16, 17);
+  link.href = canvas.toDataURL();
+}
+
+function toggleOnly(id) {
+  if (!only.delete(id)) only.add(id);
+  stillUntil = 0;
+  drawAll();
+}
+
+function toggleProjects() {
+  byProject = !byProject;
+  $("#projects").setAttribute("aria-pressed", String(byProject));
+  for (const section of sections.values()) section.remove();
+  sections.clear();
+  stillUntil = 0;
+  drawAll();
 }
 
 function drawEmpty(total, shown, filter) {
   const words = filter
     ? `No session matches “${clean(filter, 100)}”.`
-    : total
-      ? "All sessions are closed or hidden."
-      : "No sessions yet. A session appears here with its next event, once its hooks are installed:  tailhook install --with plates";
+    : only.size
+      ? "No session is in the chosen groups."
+      : total
+        ? "All sessions are closed or hidden."
+        : "No sessions yet. A session appears here with its next event, once its hooks are installed:  tailhook install --with plates";
   $("#empty").hidden = !known || shown > 0;
   $("#empty").textContent = words;
 }
@@ -222,9 +348,8 @@ async function toggleHidden(id) {
 
 // Ask the daemon to hide or show a session. Returns whether it did.
 async function hide(id, hidden) {
-  const headers = { "content-type": "application/json" };
   try {
-    const answer = await ask(`/plates/${encodeURIComponent(id)}`, { method: "PATCH", headers, body: JSON.stringify({ hidden }) });
+    const answer = await mark(id, { hidden });
     if (answer.status === 404) plates.delete(id);
     else if (answer.ok) store(await answer.json());
     else throw new Error((await answer.json()).error);
@@ -268,7 +393,7 @@ function move(by) {
 
 function toggleClosed() {
   withClosed = !withClosed;
-  $("#closed").setAttribute("aria-pressed", String(withClosed));
+  stillUntil = 0;
   drawAll();
 }
 
@@ -276,17 +401,39 @@ function openHelp() {
   if (!$("#helping").open) $("#helping").showModal();
 }
 
-// Rows could move while a person aims. So no row moves between a press of the pointer and its release: a click acts on
-// the pressed row.
+// Rows could move while a person aims. So no row moves while the pointer or a finger moves over the list, and between a
+// press and its release: a click acts on the pressed row.
 let isPressed = false;
+let stillUntil = 0; // milliseconds, by performance.now
+let resting = 0;
+
+const isStill = () => isPressed || performance.now() < stillUntil;
+
+function keepStill() {
+  stillUntil = performance.now() + STILL_MS;
+  resting ||= setTimeout(rest, STILL_MS);
+}
+
+function rest() {
+  const left = stillUntil - performance.now();
+  resting = left > 0 ? setTimeout(rest, left) : 0;
+  if (!resting) drawSoon();
+}
 
 function release() {
   isPressed = false;
   drawSoon();
 }
 
+$("#board").addEventListener("pointermove", keepStill);
 $("#board").addEventListener("pointerdown", () => (isPressed = true));
 for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => isPressed && release());
+
+$("#news").addEventListener("click", () => {
+  stillUntil = 0;
+  drawAll();
+  scrollTo({ top: 0 });
+});
 
 const KEYS = {
   ArrowDown: () => move(1),
@@ -295,6 +442,7 @@ const KEYS = {
   End: () => focusRow(Infinity),
   "/": () => $("#filter").focus(),
   c: toggleClosed,
+  g: toggleProjects,
   "?": openHelp,
   d: () => {
     const row = document.activeElement?.closest?.("#board li");
@@ -329,7 +477,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 $("#filter").addEventListener("input", drawAll);
-$("#closed").addEventListener("click", toggleClosed);
+$("#projects").addEventListener("click", toggleProjects);
 $("#help").addEventListener("click", openHelp);
 $("#details .dismiss").addEventListener("click", () => toggleHidden(shownDetails()));
 $("#undo button").addEventListener("click", undo);
@@ -337,16 +485,17 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-// Make the sections of the groups and fill in the help, once.
-function showStatuses({ groups, statuses, filter_fields }) {
-  if (sections.size) return;
-  for (const { id, title } of groups) {
-    const heading = make("h2", { id: `${id}-title` }, `${title} `, make("span", { class: "count" }));
-    const section = make("section", { id, "aria-labelledby": heading.id, hidden: "" }, heading, make("ul"));
-    $("#empty").before(section);
-    sections.set(id, section);
+// Make the counters and fill in the help, once.
+function showStatuses({ groups: all, statuses, marks, filter_fields }) {
+  if (groups.length) return;
+  groups = all;
+  for (const { id, tone } of all) {
+    if (id === "rest") continue;
+    const button = make("button", { type: "button", class: "count", "data-tone": tone, "data-group": id }, make("b"), " ", make("span"));
+    button.addEventListener("click", () => toggleOnly(id));
+    $("#counts").append(button);
   }
-  for (const { symbol, words, tone } of statuses) {
+  for (const { symbol, words, tone } of [...statuses, ...marks]) {
     const sign = make("dt", { "data-tone": tone, "aria-hidden": "true" }, make("span", { class: "sign" }, symbol));
     $("#helping .signs").append(make("div", {}, sign, make("dd", {}, words)));
   }

@@ -37,6 +37,14 @@ function keep(value) {
 // Send a request to the daemon with this tab's secret.
 export const ask = (path, options) => request(path, secret, options);
 
+// Mark a session on all boards: { hidden } or { seen }. Returns the daemon's answer.
+export const mark = (id, marks) =>
+  ask(`/plates/${encodeURIComponent(id)}`, {
+    method: "PATCH",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(marks),
+  });
+
 // Take the code out of the link, and out of the address bar and the history.
 function takeCode() {
   const found = new URLSearchParams(location.hash.slice(1)).get("once");

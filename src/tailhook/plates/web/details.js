@@ -1,6 +1,6 @@
 // One session's details: its timeline, the agent's last message, and its events.
 
-import { ask } from "./daemon.js";
+import { ask, mark } from "./daemon.js";
 import { clock, endPeriods, summary, timeline } from "./timeline.js";
 import { clean, line, make, statusWords } from "./words.js";
 
@@ -13,6 +13,7 @@ const dialog = document.getElementById("details");
 const part = (selector) => dialog.querySelector(selector);
 let shown = null; // the plate
 let asks = ""; // what it waits for
+let unseen = false; // whether it has finished, and no person has looked at it since
 let events = [];
 let periods = [];
 let soon = 0;
@@ -24,6 +25,7 @@ export function openDetails(plate) {
   if (!plate) return;
   shown = plate;
   asks = "";
+  unseen = false;
   events = [];
   periods = [];
   part(".message").textContent = "";
@@ -57,6 +59,8 @@ async function load() {
     periods = found.periods;
     part(".message").textContent = clean(found.last_message) || found.no_message;
     asks = found.asks;
+    unseen = found.unseen;
+    markSeen();
     drawPlate();
     drawEvents();
     drawTimeline();
@@ -64,6 +68,15 @@ async function load() {
     part(".message").textContent = `The details could not be loaded: ${line(error.message)}`;
   }
 }
+
+// Report to the daemon that a person has seen what the session did. A page in the background shows it to no person.
+function markSeen() {
+  if (!unseen || !dialog.open || document.visibilityState !== "visible") return;
+  unseen = false;
+  mark(shown.session_id, { seen: true }).catch(() => (unseen = true)); // the next load tries again
+}
+
+document.addEventListener("visibilitychange", markSeen);
 
 function drawPlate() {
   part("#details-title").textContent = line(shown.name);
@@ -76,6 +89,7 @@ function drawPlate() {
   const facts = [
     ["Asks", asks],
     ["Title", shown.title],
+    ["Prompt", shown.prompt],
     ["Project", shown.project_path],
     ["Folder", shown.folder],
     ["Branch", shown.git_branch],

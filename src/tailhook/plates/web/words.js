@@ -13,14 +13,6 @@ export function clean(text, maxLetters = 10_000) {
 // Return the same on one line.
 export const line = (text, maxLetters = 300) => clean(text, maxLetters).replaceAll(/[\n\t]/g, " ");
 
-// Return the parent of a project's folder, with ~ for a home.
-export function parentFolder(path) {
-  const parts = line(path, 1000).split("/");
-  while (parts.length > 1 && !parts.at(-1)) parts.pop();
-  parts.pop();
-  return parts.join("/").replace(/^\/(home|Users)\/[^/]+/, "~") || "/";
-}
-
 const UNITS = [["d", 86_400_000], ["h", 3_600_000], ["m", 60_000], ["s", 1000]];
 
 // Return a duration in its largest unit: "42s", "5m", "3h", "2d"; exact: with the next unit too, "5m 12s".

@@ -1,0 +1,97 @@
+// The row of a session: its headline, what it asks, does or did last, and its age.
+
+import { line, make, span, statusWords } from "./words.js";
+
+const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
+const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
+
+// Return the row of a session without its content. act: called with the row, to open details or to hide.
+export function makeRow(id, { open, hide }) {
+  const cell = (name, ...inside) => make("span", { class: name }, ...inside);
+  const where = cell("where", cell("project"), cell("branch"));
+  const button = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
+  button.append(cell("sign"), cell("status unseen"), cell("headline"), where, cell("tool"), cell("marks"), cell("age"));
+  button.querySelector(".sign").setAttribute("aria-hidden", "true");
+  const gone = make("button", { type: "button", class: "dismiss" });
+  const row = make("li", {}, button, gone);
+  row.dataset.id = id;
+  button.addEventListener("click", () => open(id));
+  gone.addEventListener("click", () => hide(id));
+  return row;
+}
+
+// Show a session in its row.
+export function fillRow(row, plate) {
+  if (row.plate === plate) return;
+  row.plate = plate;
+  const name = line(plate.name);
+  Object.assign(row.dataset, { group: plate.group, status: plate.status, tone: plate.tone });
+  row.toggleAttribute("data-hidden", plate.hidden);
+  row.toggleAttribute("data-titled", Boolean(plate.headline));
+  put(row, "sign", plate.symbol);
+  put(row, "headline", line(plate.headline));
+  put(row, "project", name);
+  put(row, "branch", line(plate.git_branch));
+  row.querySelector(".tool").replaceChildren(...activity(plate));
+  row.querySelector(".marks").replaceChildren(...marks(plate));
+  row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
+  put(row, "dismiss", plate.hidden ? "↺" : "✕");
+  fillAge(row);
+}
+
+// Show how long the session has had its status, has worked or has been silent.
+export function fillAge(row) {
+  put(row, "status", statusWords(row.plate));
+  put(row, "age", age(row.plate));
+  const silence = row.querySelector(".silence");
+  if (silence) silence.textContent = statusWords(row.plate);
+}
+
+function put(row, cell, text) {
+  const element = row.querySelector(`.${cell}`);
+  if (element.textContent !== text) element.textContent = text;
+}
+
+// Return how long a session has waited, rested, worked on its turn or been quiet.
+function age(plate) {
+  const since = { stuck: plate.quiet_since, working: plate.turn_since }[plate.group] ?? plate.since;
+  return span(Date.now() - Date.parse(since));
+}
+
+const minutes = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+
+// Return what a session asks, does or did last, as elements.
+function activity(plate) {
+  if (plate.hidden || plate.status === "closed") return [plate.hidden ? "hidden" : ""];
+  const { words, tool, text, choices, is_code } = plate.activity;
+  const isBoxed = BOXED.includes(plate.group);
+  const found = [];
+  const add = (kind, content) => content && found.push(make("span", { class: kind }, line(content, 1000)), " ");
+  if (plate.group === "stuck" && plate.quiet_since) {
+    const at = new Date(plate.quiet_since).toLocaleTimeString([], minutes);
+    add("key", tool || text ? `quiet since ${at} in` : `quiet since ${at}`);
+  } else if (plate.silent_since) add("key silence", statusWords(plate));
+  if (words !== "asks" || !text) add("key", words);
+  if (tool && !(isBoxed && words === "asks to run")) add(isBoxed ? "name" : "code", tool);
+  if (is_code && text && tool !== SHELL) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
+  else add(is_code || !isBoxed ? "code" : "said", text);
+  choices.forEach((choice, at) => add("choice", `${at + 1} ${choice}`));
+  return found;
+}
+
+// Return the marks beside the age: sub-agents, the to-do list, how long a finished turn took.
+function marks(plate) {
+  const found = [];
+  if (plate.agents) found.push(make("span", { class: "agents" }, `${plate.agents} sub-agent${plate.agents > 1 ? "s" : ""}`));
+  if (plate.group === "finished" && plate.turn_since && plate.turn_until) {
+    const worked = span(Date.parse(plate.turn_until) - Date.parse(plate.turn_since));
+    found.push(make("span", { class: "worked" }, `worked ${worked}`));
+  }
+  const [done, of] = (plate.todo_progress ?? "").split("/").map(Number);
+  if (of) {
+    const bar = make("span", { class: "bar", "aria-hidden": "true" });
+    bar.style.setProperty("--done", `${Math.min(100, (100 * done) / of)}%`);
+    found.push(make("span", { class: "todo" }, bar, `${done} of ${of}`));
+  }
+  return found;
+}

@@ -1,0 +1,157 @@
+"""The groups of the web board: counters, folded rows, seen sessions, and rows in their places."""
+
+import re
+import time
+
+from playwright.sync_api import expect
+from support.browser import at, row
+from support.daemon import wait_until
+
+HOUR_MS = 3_600_000
+ASKED = {"tool_name": "AskUserQuestion", "tool_params": {"question": "Which one?", "choices": ["red", "blue"]}}
+
+
+def shown(page):
+    """Return the projects that are shown, from the top."""
+    return page.locator("#board li .project").all_text_contents()
+
+
+def test_a_row_shows_what_its_session_asks_and_has_done(daemon, board):
+    daemon.post("tool_start", "asks", **ASKED, project_path="/p/asks")
+    daemon.post(
+        "permission_asked", "runs", tool_name="Bash", tool_params={"command": "make all"}, project_path="/p/runs"
+    )
+    daemon.post(
+        "tool_start", "plan", tool_name="ExitPlanMode", tool_params={"plan": "Two steps"}, project_path="/p/plan"
+    )
+    daemon.post("stop_failure", "fails", error='API Error: 529 {"message":"Overloaded"}', project_path="/p/fails")
+    daemon.post("prompt_submit", "done", project_path="/p/done", ts=at(1000))
+    daemon.post("stop", "done", reply="All tests pass.", project_path="/p/done", ts=at(61_000))
+    daemon.post("prompt_submit", "busy", project_path="/p/busy")
+    daemon.post(
+        "tool_start", "busy", tool_name="Edit", tool_params={"file_path": "/p/busy/a.py"}, project_path="/p/busy"
+    )
+    daemon.post("subagent_start", "busy", agent_id="a", project_path="/p/busy", transcript_path="/t")
+    for project, words in {
+        "asks": "Which one? 1 red 2 blue",
+        "runs": "asks to run make all",
+        "plan": "shows a plan Two steps",
+        "fails": "the API refused Overloaded (529)",
+        "done": "All tests pass.",
+        "busy": "Edit a.py",
+    }.items():
+        expect(row(board, project).locator(".tool")).to_have_text(words)
+    expect(row(board, "done").locator(".worked")).to_have_text("worked 1m")
+    expect(row(board, "busy").locator(".agents")).to_have_text("1 sub-agent")
+
+
+def test_the_counters_show_how_many_there_are_and_choose_what_is_shown(daemon, board):
+    daemon.post("permission_asked", "waits", project_path="/p/waits")
+    for number in range(2):
+        daemon.post("stop", f"done{number}", project_path=f"/p/done{number}")
+    daemon.post("prompt_submit", "busy", project_path="/p/busy")
+    counters = board.locator("#counts button")
+    expect(counters).to_have_text(["1 waits for you", "2 finished", "0 stuck", "1 working"])
+    counters.nth(1).click()
+    expect(board.locator("#board li")).to_have_count(2)
+    assert set(shown(board)) == {"done0", "done1"}
+    expect(counters.nth(1)).to_have_attribute("aria-pressed", "true")
+    counters.nth(2).click()
+    counters.nth(1).click()
+    expect(board.get_by_text("No session is in the chosen groups.")).to_be_visible()
+    counters.nth(2).click()
+    expect(board.locator("#board li")).to_have_count(4)
+
+
+def test_the_icon_and_the_title_show_how_many_wait(daemon, board):
+    icon = board.locator("link[rel=icon]")
+    for number in range(11):
+        daemon.post("permission_asked", f"s{number}", project_path=f"/p/{number}")
+    expect(board).to_have_title("(11) tailhook")
+    expect(icon).to_have_attribute("href", re.compile("^data:image/png"))
+    for number in range(11):
+        daemon.post("prompt_submit", f"s{number}", project_path=f"/p/{number}")
+    expect(board).to_have_title("tailhook")
+    expect(icon).to_have_attribute("href", "/web/icon.svg")
+
+
+def test_long_waits_and_the_eleventh_session_at_rest_fold_into_their_headings(daemon, board):
+    now = time.time_ns() // 1_000_000
+    daemon.post("permission_asked", "new", project_path="/p/new")
+    daemon.post("permission_asked", "old", project_path="/p/old", ts=now - 9 * HOUR_MS)
+    for number in range(12):
+        daemon.post("session_start", f"s{number}", source="startup", project_path=f"/p/s{number}")
+        daemon.post("turn_ended", f"s{number}", project_path=f"/p/s{number}")
+    expect(board.locator("#rest li")).to_have_count(10)
+    expect(board.locator("#rest h2 .count")).to_have_text("12")
+    expect(board.locator("#waits li")).to_have_count(1)
+    expect(board.locator("#counts button").first).to_have_text("2 wait for you")
+    board.get_by_role("button", name="1 older than 8 h").click()
+    expect(board.locator("#waits li")).to_have_count(2)
+    more = board.get_by_role("button", name="2 more")
+    expect(more).to_have_attribute("aria-expanded", "false")
+    more.click()
+    expect(board.locator("#rest li")).to_have_count(12)
+    board.get_by_role("button", name="2 more").click()
+    expect(board.locator("#rest li")).to_have_count(10)
+
+
+def test_the_sessions_are_grouped_by_project_when_asked_for(daemon, board):
+    daemon.post("permission_asked", "one", project_path="/p/shop")
+    daemon.post("prompt_submit", "two", project_path="/p/docs")
+    daemon.post("prompt_submit", "three", project_path="/p/shop")
+    expect(board.locator("#board li")).to_have_count(3)
+    board.keyboard.press("g")
+    expect(board.locator("#board h2")).to_have_text(["shop 2", "docs 1"])
+    assert shown(board) == ["shop", "shop", "docs"]
+    expect(board.locator("#projects")).to_have_attribute("aria-pressed", "true")
+    board.locator("#projects").click()
+    expect(board.locator("#working h2")).to_have_text("Working 2")
+
+
+def test_opening_the_details_marks_a_finished_session_as_seen_on_all_boards(daemon, board, open_board):
+    other = open_board(daemon)
+    daemon.post("stop", "one", project_path="/p/one")
+    for page in (board, other):
+        expect(page.locator("#finished li")).to_have_count(1)
+    row(board, "one").locator(".open").click()
+    for page in (board, other):
+        expect(page.locator("#finished li")).to_have_count(0)
+        expect(page.locator("#rest li")).to_have_count(1)
+    assert not daemon.plates()["one"]["unseen"]
+
+
+def test_rows_keep_still_while_the_pointer_moves_over_them(daemon, open_board):
+    board = open_board(daemon)
+    daemon.post("permission_asked", "first", project_path="/p/first", ts=at(1000))
+    daemon.post("permission_asked", "second", project_path="/p/second", ts=at(2000))
+    expect(board.locator("#board li")).to_have_count(2)
+    box = row(board, "second").bounding_box()
+    board.clock.install(time="2026-01-01T00:00:00Z")
+    board.clock.pause_at("2026-01-01T01:00:00Z")  # from here on, the page's time does not go on by itself
+    board.mouse.move(box["x"] + 50, box["y"] + 10)
+    board.mouse.move(box["x"] + 60, box["y"] + 10)
+    daemon.post("permission_asked", "third", project_path="/p/third", ts=at(-60_000))
+    expect(board.locator("#said")).to_have_text("third: awaiting approval")
+    board.clock.run_for(100)
+    expect(board.locator("#news")).to_have_text("1 new ↑")
+    assert shown(board) == ["first", "second"]
+    board.clock.run_for(1600)
+    wait_until(lambda: shown(board) == ["third", "first", "second"])
+    expect(board.locator("#news")).to_be_hidden()
+
+
+def test_what_is_new_is_shown_at_once_when_asked_for(daemon, open_board):
+    board = open_board(daemon)
+    daemon.post("permission_asked", "first", project_path="/p/first", ts=at(1000))
+    expect(board.locator("#board li")).to_have_count(1)
+    box = row(board, "first").bounding_box()
+    board.clock.install(time="2026-01-01T00:00:00Z")
+    board.clock.pause_at("2026-01-01T01:00:00Z")
+    board.mouse.move(box["x"] + 50, box["y"] + 10)
+    board.mouse.move(box["x"] + 60, box["y"] + 10)
+    daemon.post("permission_asked", "second", project_path="/p/second", ts=at(-60_000))
+    expect(board.locator("#said")).to_have_text("second: awaiting approval")
+    board.clock.run_for(100)
+    board.locator("#news").click()
+    assert shown(board) == ["second", "first"]

@@ -1,0 +1,110 @@
+"""The groups of the terminal board: what a person sees of a wait, an end and a quiet session, and what folds."""
+
+import time
+
+from support.board_user import populate, sit
+
+from tailhook.board import tui
+
+HOUR_MS = 3_600_000
+
+
+def test_a_row_shows_what_its_session_asks_with_the_choices(board_daemon):
+    asked = {"tool_name": "AskUserQuestion", "tool_params": {"question": "Which one?", "choices": ["red", "blue"]}}
+    board_daemon.post("prompt_submit", "s", prompt="Paint the shed", project_path="/p/shed")
+    board_daemon.post("tool_start", "s", **asked, project_path="/p/shed", git_branch="paint")
+
+    async def play(person):
+        await person.sees("? shed", "Paint the shed", "Which one?  1 red  2 blue", "paint")
+
+    sit(play)
+
+
+def test_a_finished_session_is_unseen_until_its_details_are_opened(board_daemon):
+    now = time.time_ns() // 1_000_000
+    for kind, ago, words in (("prompt_submit", 1200, {"prompt": "Fix it"}), ("stop", 120, {"reply": "It works."})):
+        board_daemon.post(kind, "s", ts=now - ago * 1000, project_path="/p/shop", **words)
+
+    async def play(person):
+        await person.sees("1 finished", "FINISHED, NOT LOOKED AT 1", "✓ shop", "Fix it", "worked 18m", "It works.")
+        await person.press("enter")
+        await person.sees("Timeline")
+        await person.until(lambda: not board_daemon.plates()["s"]["unseen"])
+        await person.press("escape")
+        await person.sees("AT REST 1", "○ shop", "It works.")
+        await person.misses("FINISHED")
+
+    sit(play)
+
+
+def test_waits_of_over_eight_hours_fold_into_a_line(board_daemon):
+    now = time.time_ns() // 1_000_000
+    for number, hours in enumerate((1, 9, 30)):
+        board_daemon.post("permission_asked", f"s{number}", ts=now - hours * HOUR_MS, project_path=f"/p/p{number}")
+
+    async def play(person):
+        await person.sees("3 wait for you", "WAITS FOR YOU 1", "! p0", "2 older than 8 h ▸")
+        assert "p1" not in person.seen
+        await person.press("a")
+        await person.sees("! p1", "! p2", "2 older than 8 h")
+        assert person.chosen == "s0"
+        await person.press("down")
+        assert person.chosen == "s2"
+        await person.press("a")
+        await person.misses("p1")
+        assert person.chosen == "s0"
+
+    sit(play)
+
+
+def test_sessions_at_rest_fold_into_their_heading_if_the_list_would_not_fit(board_daemon):
+    for number in range(12):
+        board_daemon.post("session_start", f"s{number}", source="startup", project_path=f"/p/idle-{number:02}")
+        board_daemon.post("turn_ended", f"s{number}", project_path=f"/p/idle-{number:02}")
+    board_daemon.post("prompt_submit", "busy", project_path="/p/busy")
+    board_daemon.post("session_end", "over", project_path="/p/over")
+
+    async def play(person):
+        await person.sees("● busy", "AT REST 12 ▸   CLOSED 1 ▸")
+        assert "idle-00" not in person.seen
+        await person.pilot.resize_terminal(100, 30)
+        await person.sees("idle-00", "idle-11", "AT REST 12   CLOSED 1 ▸")
+        await person.pilot.resize_terminal(100, 12)
+        await person.misses("idle-00")
+        await person.press("a", "end")
+        await person.sees("idle-00")
+        await person.press("a")
+        await person.sees("AT REST 12 ▸")
+
+    sit(play, size=(100, 12))
+
+
+def test_the_sessions_are_grouped_by_project_when_asked_for(board_daemon):
+    populate(board_daemon)
+    board_daemon.post("prompt_submit", "second", project_path="/home/ada/shop")
+
+    async def play(person):
+        await person.sees("WAITS FOR YOU 2")
+        await person.press("g")
+        await person.sees("SHOP 2", "MAIL 1", "DOCS 1", "PARSER 1")
+        await person.misses("WAITS FOR YOU")
+        places = [person.seen.index(word) for word in ("SHOP 2", "? shop", "● shop", "MAIL 1", "✗ mail")]
+        assert places == sorted(places)
+        await person.press("g")
+        await person.sees("WAITS FOR YOU 2")
+
+    sit(play)
+
+
+def test_the_terminals_tab_shows_how_many_sessions_wait(board_daemon, monkeypatch):
+    titles = []
+    monkeypatch.setattr(tui.Board, "write_title", lambda app, title: titles.append(title))
+    populate(board_daemon)
+
+    async def play(person):
+        await person.until(lambda: titles[-1:] == ["(2) tailhook"])
+        for session, project in (("asking", "shop"), ("failing", "mail")):
+            board_daemon.post("prompt_submit", session, project_path=f"/home/ada/{project}")
+        await person.until(lambda: titles[-1] == "tailhook")
+
+    sit(play)
