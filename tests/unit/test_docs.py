@@ -230,7 +230,7 @@ def test_the_page_of_a_machine_lists_all_flags_of_its_command(page, command):
 
 def test_the_page_on_configuration_lists_every_key_that_is_read_and_no_other():
     known = {f"{section}.{key}" for section, keys in KEYS.items() for key in keys}
-    listed = {cells[0].strip("`") for cells in rows(CONFIGURATION) if re.fullmatch(r"`[a-z]+\.[a-z_]+`", cells[0])}
+    listed = {cells[0].strip("`") for cells in rows(CONFIGURATION) if re.fullmatch(r"`[a-z]+\.[a-z_.]+`", cells[0])}
     assert listed == known
 
 
@@ -242,7 +242,7 @@ def test_the_page_on_configuration_has_the_machines_that_are_asked_by_default():
 @by_page
 def test_every_key_that_a_page_names_is_read(page):
     for span in spans(page):
-        named = re.fullmatch(rf"({'|'.join(KEYS)})\.([a-z_]+)(: .*)?", span)
+        named = re.fullmatch(rf"({'|'.join(KEYS)})\.([a-z_.]+)(: .*)?", span)
         if named and named[2] not in ("db", "md", "py"):
             assert named[2] in KEYS[named[1]], span
 

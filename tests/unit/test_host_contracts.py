@@ -16,6 +16,7 @@ import pytest
 
 from tailhook.hook.plates import KINDS, NOTIFICATIONS
 from tailhook.hook.process import block_answer
+from tailhook.hook.terminal_notices import SEQUENCES
 from tailhook.hook.translated import translate_event_name
 from tailhook.hosts import DEFAULT, NAMES, find_host, gemini
 from tailhook.install.hooks_file import hooks_file_of
@@ -239,6 +240,7 @@ def answers(name):
     found = {file.stop_event: members_of(host.answer(BLOCK))}
     if name == "claude-code":  # newer versions get a block as a context
         found["Stop"] |= members_of(block_answer(Verdict("block", "", reason="Go on."), 0, (), takes_context=True))
+        found["Stop"]["terminalSequence"] = SEQUENCES["title"]
     for event in {file.repeat_event, file.prompt_event} & registered(name):
         inner = {"hookEventName": event, "additionalContext": "A loop runs."}
         found[event] = members_of(host.answer({"hookSpecificOutput": inner}))

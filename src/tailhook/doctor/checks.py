@@ -26,6 +26,7 @@ from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
 from tailhook.hook.machines import MACHINES, configured_machines, machines_with
 from tailhook.hook.payload import project_folders, project_root, user_config
+from tailhook.hook.terminal_notices import SEQUENCES
 from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.command import client_of, is_tailhook, reporting_machines, shell_command
 from tailhook.install.hooks import hooks_of
@@ -322,22 +323,39 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
         if not isinstance(keys, dict):
             yield f"the section {section!r} is not an object"
             continue
-        for key, value in keys.items():
+        for key, value in flatten_keys(section, keys):
             if key not in config.KEYS[section]:
                 yield f"the key {section}.{key} is unknown"
             elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
             elif of_project and (section, key) == ("hook", "unbound") and value != "refuse":
                 yield 'hook.unbound is ignored here: a project\'s file can only set it to "refuse"'
-            elif not config.usable_values({key: value}, config.KEYS[section]):
+            elif not config.usable_values(nested(key, value), config.KEYS[section]):
                 yield f"{section}.{key} is {value!r}, which has the wrong type and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
+            elif (section, key) == ("plates", "notify.terminal") and (unknown := set(map(str, value)) - set(SEQUENCES)):
+                yield f"{section}.{key} has unknown forms: {', '.join(sorted(unknown))}"
             elif isinstance(value, list) and len(value) > config.MAX_MEMBERS:
                 yield f"{section}.{key} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
         if section in MACHINES:
             check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
             yield from check(keys) if check else ()
+
+
+def flatten_keys(section: str, keys: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the keys of a section with their values; those of an object inside of it have a dot."""
+    for key, value in keys.items():
+        if isinstance(value, dict) and any(name.startswith(f"{key}.") for name in config.KEYS[section]):
+            yield from ((f"{key}.{inner}", member) for inner, member in value.items())
+        else:
+            yield key, value
+
+
+def nested(key: str, value: object) -> dict[str, Any]:
+    """Return a section with one key. A dot in it stands for an object inside of the section."""
+    outer, dot, inner = key.partition(".")
+    return {outer: {inner: value}} if dot else {key: value}
 
 
 def check_state_folder() -> Iterator[Finding]:

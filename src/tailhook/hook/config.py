@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     Config = dict[str, dict[str, Any]]
 
-# Every section and key, and the kind of each key's value. A value of another kind counts as absent.
+# Every section and key, and the kind of each key's value. A value of another kind counts as absent. A key with a dot is
+# one of an object inside of the section.
 KEYS: "dict[str, Mapping[str, KeyKind]]" = {
     "hook": {"machines": "texts", "unbound": "text", "log": "text"},
     "pool": {"autostart": "flag", "stats": "flag"},
@@ -108,6 +109,10 @@ def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, 
     usable: dict[str, Any] = {}
     for key, kind in kinds.items():
         value = values.get(key)
+        outer, dot, inner = key.partition(".")
+        if dot:
+            member = values.get(outer)
+            value = member.get(inner) if isinstance(member, dict) else None
         if kind in ("texts", "paths", "objects"):
             if isinstance(value, list):
                 wanted = is_object if kind == "objects" else is_text

@@ -58,8 +58,8 @@ MACHINES: "dict[str, Machine]" = {
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {
         "reports": True,
-        "keys": {"autostart": "flag"},
-        "user_keys": ("autostart",),
+        "keys": {"autostart": "flag", "notify.terminal": "texts"},
+        "user_keys": ("autostart", "notify.terminal"),
         "stores": ("processes", "spool"),
     },
 }

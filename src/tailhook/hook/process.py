@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Answer = Callable[[dict[str, Any], int], None]
 
 
+NOTICES_SINCE = [2, 1, 141]  # the version of Claude Code from which the terminal gets what an answer has for it
 CONTEXT_SINCE = [2, 1, 163]  # the version of Claude Code from which the agent goes on after a context at a stop
 MAX_CONTEXT_UNITS = 10_000  # of UTF-16; the agent gets only a preview of a longer context, but the whole of a block
 
@@ -88,7 +89,16 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
         event = HookEvent(payload, options.event, broken, parent)
     machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
     event.asked = deciding = [name for name in machines if not MACHINES[name].get("reports")]
+    notices = None
+    wanted = event.setting("plates", "notify.terminal") if "plates" in machines else None
+    if wanted and not options.other_host and host_version() >= NOTICES_SINCE:
+        from tailhook.hook.terminal_notices import NoticeSender
+
+        notices = NoticeSender(send, wanted)
+        send = notices.keep
     exit_code, blocked = ask_machines(event, deciding, send, block_code, options.announce, started)
+    if notices:
+        notices.finish(event, blocked)
     for name in machines:
         if MACHINES[name].get("reports"):
             report_event(name, event, blocked)
