@@ -151,7 +151,7 @@ class Surroundings:
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
             "gate": RULES,
-            "plates": {"autostart": False},
+            "plates": {"autostart": False, "notify": {"terminal": ["osc9"]}},
         }
         return {
             "payload": json.dumps(payload).encode(),
