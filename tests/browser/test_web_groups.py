@@ -141,6 +141,24 @@ def test_rows_keep_still_while_the_pointer_moves_over_them(daemon, open_board):
     expect(board.locator("#news")).to_be_hidden()
 
 
+def test_a_row_that_is_hidden_by_a_click_shows_that_at_once_and_the_others_keep_still(daemon, open_board):
+    board = open_board(daemon)
+    for step, name in enumerate(("first", "second", "third")):
+        daemon.post("permission_asked", name, project_path=f"/p/{name}", ts=at(step))
+    expect(board.locator("#board li")).to_have_count(3)
+    board.clock.install(time="2026-01-01T00:00:00Z")
+    board.clock.pause_at("2026-01-01T01:00:00Z")
+    row(board, "first").hover()
+    before = row(board, "second").bounding_box()
+    board.get_by_role("button", name="Hide first").click()
+    expect(board.locator("#undo")).to_contain_text("Hidden: first")
+    board.clock.run_for(100)
+    expect(row(board, "first").locator(".tool")).to_have_text("hidden")
+    assert row(board, "second").bounding_box() == before
+    board.clock.run_for(1600)
+    expect(row(board, "first")).to_have_count(0)
+
+
 def test_what_is_new_is_shown_at_once_when_asked_for(daemon, open_board):
     board = open_board(daemon)
     daemon.post("permission_asked", "first", project_path="/p/first", ts=at(1000))

@@ -152,6 +152,7 @@ function drawInOrder(parts) {
   const before = topsOfRows();
   const ids = new Set(parts.flatMap((part) => part.plates.map((plate) => plate.session_id)));
   for (const [id, row] of rows) {
+    row.style.height = "";
     if (ids.has(id)) continue;
     row.remove();
     rows.delete(id);
@@ -173,16 +174,15 @@ function drawInOrder(parts) {
   else if (focused && !focused.contains(document.activeElement)) focused.querySelector("button").focus();
 }
 
-// Update the rows that are there. The others wait for the pointer to rest.
+// Update the rows that are there, each in its own height. The others wait for the pointer to rest.
 function drawInPlace(parts) {
-  let news = 0;
-  for (const { plates: inside } of parts) {
-    for (const plate of inside) {
-      const row = rows.get(plate.session_id);
-      if (row) fillRow(row, plate);
-      else news += 1;
-    }
+  for (const [id, row] of rows) {
+    const plate = plates.get(id);
+    if (!plate || row.plate === plate) continue;
+    row.style.height ||= `${row.getBoundingClientRect().height}px`;
+    fillRow(row, plate);
   }
+  const news = parts.flatMap((part) => part.plates).filter((plate) => !rows.has(plate.session_id)).length;
   $("#news").hidden = !news;
   $("#news").textContent = `${news} new ↑`;
 }
