@@ -7,6 +7,7 @@ from interactive import ENTER, ESCAPE, session
 from model import Model, bash, use
 from support.daemon import daemon_in, wait_until
 
+DEAF_S = 3  # the host takes no keys for two seconds after a dialog has appeared
 OPTIONS = [{"label": "PostgreSQL", "description": "a server"}, {"label": "SQLite", "description": "a file"}]
 QUESTION = {"question": "Which database?", "header": "Database", "multiSelect": False, "options": OPTIONS}
 
@@ -48,11 +49,13 @@ def test_a_question_with_its_choices_then_a_permission_then_the_last_message(boa
         assert (row(host)["headline"], row(host)["group"]) == ("Choose a database.", "waits")
         project = host.daemon.plates()[host.id]["name"]
         wait_until(lambda: f"\x1b]9;{project}: asks: Which database?\x07" in host.seen)
+        host.stays("awaiting_input", DEAF_S)
         host.type(ENTER)
         wait_until(lambda: activity(host).get("words") == "asks to run")
         assert activity(host)["text"] == "touch x; sleep 1"
         words = f"{project}: asks to use Bash: touch x, sleep 1"
         wait_until(lambda: f"\x1b]777;notify;tailhook;{words}\x07" in host.seen)
+        host.stays("awaiting_approval", DEAF_S)
         host.type(ENTER)
         wait_until(lambda: row(host)["unseen"])
         assert activity(host) == {"text": "All tests pass."}
@@ -66,6 +69,7 @@ def test_a_plan_is_shown_and_an_interrupted_turn_has_not_finished(board):
         host.prompt("Plan it.")
         wait_until(lambda: row(host)["status"] == "awaiting_approval")
         assert activity(host)["words"] == "shows a plan"
+        host.stays("awaiting_approval", DEAF_S)
         host.type(ESCAPE)
         wait_until(lambda: row(host)["status"] == "idle")
         assert (row(host)["unseen"], row(host)["group"]) == (False, "rest")
