@@ -68,6 +68,11 @@ class ListLine(NamedTuple):
     heading: Text | None = None
 
 
+def group_in(plate: PlateOut) -> BoardGroup:
+    """Return the group of a plate."""
+    return plate["group"]
+
+
 class PlateList(ScrollView, can_focus=True):
     """The plates below the headings of their groups, or of their projects. One plate is selected.
 
@@ -155,7 +160,7 @@ class PlateList(ScrollView, can_focus=True):
         heights = [rows.count_lines(plate, self.width) for plate in others]
         fits = sum(heights) + len(self.groups) + bool(long) <= self.size.height
         found = []
-        for group, same in groupby(others, lambda plate: plate["group"]):
+        for group, same in groupby(others, group_in):
             plates, is_rest = list(same), group == "rest"
             folds = is_rest and not (fits if self.unfolded is None else self.unfolded)
             title, colour = self.groups[group]["title"], TONE_COLOURS[self.groups[group]["tone"]]
@@ -163,7 +168,7 @@ class PlateList(ScrollView, can_focus=True):
             found.append((rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
         if long:
             line = Text(f" {len(long)} older than 8 h{'' if self.unfolded else ' ▸'}", TONE_COLOURS["attention"])
-            at = sum(group == "waits" for group, _ in groupby(others, lambda plate: plate["group"]))
+            at = sum(group == "waits" for group, _ in groupby(others, group_in))
             found.insert(at, (line, long, not self.unfolded))
         if self.closed and not any(plate["group"] == "rest" for plate in others) and found:
             found.append((Text(f" CLOSED {self.closed} ▸", f"bold {DIM}"), [], False))

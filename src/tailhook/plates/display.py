@@ -44,7 +44,7 @@ def make_group(
 
 
 # In the boards' order.
-BOARD_GROUPS = {
+BOARD_GROUPS: dict[BoardGroup, GroupOut] = {
     group["id"]: group
     for group in (
         make_group("waits", "Waits for you", "wait for you", "attention", "longest first", "waits for you"),
