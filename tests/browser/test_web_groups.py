@@ -90,9 +90,12 @@ def test_long_waits_and_the_eleventh_session_at_rest_fold_into_their_headings(da
     expect(board.locator("#waits li")).to_have_count(2)
     more = board.get_by_role("button", name="2 more")
     expect(more).to_have_attribute("aria-expanded", "false")
-    more.click()
+    more.focus()
+    board.keyboard.press("Enter")
     expect(board.locator("#rest li")).to_have_count(12)
-    board.get_by_role("button", name="2 more").click()
+    expect(more).to_be_focused()
+    expect(more).to_have_attribute("aria-expanded", "true")
+    board.keyboard.press("Enter")
     expect(board.locator("#rest li")).to_have_count(10)
 
 
@@ -104,9 +107,13 @@ def test_the_sessions_are_grouped_by_project_when_asked_for(daemon, board):
     board.keyboard.press("g")
     expect(board.locator("#board h2")).to_have_text(["shop 2", "docs 1"])
     assert shown(board) == ["shop", "shop", "docs"]
+    daemon.post("prompt_submit", "four", project_path="/p/テスト")
+    daemon.post("prompt_submit", "five", project_path="/p/ドキュ")
+    for name in ("テスト", "ドキュ"):  # each heading names its own section
+        expect(board.get_by_role("region", name=name).locator("li")).to_have_count(1)
     expect(board.locator("#projects")).to_have_attribute("aria-pressed", "true")
     board.locator("#projects").click()
-    expect(board.locator("#working h2")).to_have_text("Working 2")
+    expect(board.locator("#working h2")).to_have_text("Working 4")
 
 
 def test_opening_the_details_marks_a_finished_session_as_seen_on_all_boards(daemon, board, open_board):

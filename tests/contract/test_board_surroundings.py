@@ -143,6 +143,9 @@ def test_a_desktop_notification_uses_the_desktops_program(board_daemon, tmp_path
     assert said.read_text().splitlines() == [*flags, "--", "--<b>: awaiting approval", path]
     os.write(board.fd, b"q")
     assert board.wait() == 0
+    assert board.seen.index("\x1b]2;(1) tailhook\x1b\\") < board.seen.index(
+        "\x1b[23;2t"
+    )  # the tab has its old title again
 
 
 # ---- the command -------------------------------------------------------------

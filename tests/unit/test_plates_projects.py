@@ -3,7 +3,7 @@
 import pytest
 from support.plate_reports import ended, report
 
-from tailhook.plates.display import describe_plate, rank_of
+from tailhook.plates.display import describe_plate
 
 
 def place(database):
@@ -15,11 +15,11 @@ def place(database):
 def test_an_agent_that_changes_its_folder_keeps_its_project_its_place_and_its_name(database):
     database.record(report("session_start", source="startup", project_path="/p"))
     database.record(report("prompt_submit", project_path="/p"))
-    rank = rank_of(database.get("s"))
+    rank = describe_plate(database.get("s"), "p")["rank"]
     for folder in ("/p/deep", "/p/deep/sub", "/elsewhere"):
         database.record(report("tool_call", project_path=folder))
         assert place(database) == ("/p", folder)
-        assert rank_of(database.get("s")) == rank
+        assert describe_plate(database.get("s"), "p")["rank"] == rank
     assert database.all(project="/p")
     database.record(report("stop", project_path="/p"))
     assert place(database) == ("/p", None)

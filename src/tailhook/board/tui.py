@@ -152,9 +152,10 @@ class PlateList(ScrollView, can_focus=True):
         """Return the sections of the list: the heading, the plates, and whether they are folded into it."""
         now = self.now()
         if self.by_project:
-            names = dict.fromkeys(plate["name"] for plate in self.given)
-            projects = [(name, [plate for plate in self.given if plate["name"] == name]) for name in names]
-            return [(rows.draw_heading(name, len(same), "", DIM), same, False) for name, same in projects]
+            projects: dict[str, list[PlateOut]] = {}
+            for plate in self.given:
+                projects.setdefault(plate["name"], []).append(plate)
+            return [(rows.draw_heading(name, len(same), "", DIM), same, False) for name, same in projects.items()]
         long = [plate for plate in self.given if is_long_wait(plate, now)]
         others = [plate for plate in self.given if not is_long_wait(plate, now)]
         heights = [rows.count_lines(plate, self.width) for plate in others]

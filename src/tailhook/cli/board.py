@@ -6,6 +6,7 @@ import sys
 from tailhook.cli.output import CommandError, Commands, command
 
 MISSING_BOARD_EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
+SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"  # of the terminal (xterm); others ignore them
 
 
 def add(commands: Commands) -> None:
@@ -39,6 +40,12 @@ def board(arguments: argparse.Namespace) -> None:
     if not sys.stderr.isatty():
         sys.__stderr__ = sys.__stdout__  # type: ignore[misc]  # Textual 8.2 draws on stderr
     app = Board(DaemonSource(), alerts=alerts)
-    app.run()
+    sys.stdout.write(SAVE_TITLE)
+    sys.stdout.flush()
+    try:
+        app.run()
+    finally:
+        sys.stdout.write(RESTORE_TITLE)
+        sys.stdout.flush()
     if app.failure:
         raise app.failure

@@ -106,7 +106,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "name": name,
         "headline": plate["title"] or plate["prompt"] or "",
         "group": group,
-        "rank": rank_of(plate),
+        "rank": rank_of(plate, group),
         "symbol": sign["symbol"],
         "status_words": sign["words"] if silent_since is None else NO_SIGN,
         "tone": sign["tone"] if silent_since is None or group == "stuck" else "muted",
@@ -118,7 +118,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "unseen": is_unseen(plate),
         "quiet_since": format_if_known(plate["quiet_since"]),
         "hidden": plate["hidden_at"] is not None,
-        "search": search_text(plate),
+        "search": search_text(plate, group),
     }
 
 
@@ -251,14 +251,13 @@ def read_error(error: str) -> str:
     return found[1] + (f" ({number[0]})" if number else "")
 
 
-def rank_of(plate: Plate) -> str:
+def rank_of(plate: Plate, group: BoardGroup) -> str:
     """Return the sort key of a plate: ASCII text, the smallest first.
 
     First come the sessions that wait for a person, the longest wait first. Then come the finished ones, newest first,
     and the stuck ones, longest quiet first. Working ones are in the order of their projects' names and of their
     creation, so that they do not change places. The rest follow, newest change of status first.
     """
-    group = group_of(plate)
     time = {
         "waits": plate["since"],
         "finished": MAX_TIME_MS - (plate["finished_at"] or 0),
@@ -277,10 +276,10 @@ def rank_of(plate: Plate) -> str:
     return "-".join(parts)
 
 
-def search_text(plate: Plate) -> str:
+def search_text(plate: Plate, group: BoardGroup) -> str:
     """Return what a filter searches, in small letters."""
     words = STATUSES[Status(plate["status"])]["words"]
-    mark = GROUP_SIGNS.get(group_of(plate))
+    mark = GROUP_SIGNS.get(group)
     silence = None if plate["silent_since"] is None else NO_SIGN
     fields = (
         plate["project_path"],

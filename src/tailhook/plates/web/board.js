@@ -25,7 +25,7 @@ let groups = []; // the daemon's
 let known = false; // whether all plates have been received once
 let withClosed = false;
 let byProject = false;
-let withAll = new Set(); // the keys of the sections whose folded rows are shown
+const withAll = new Set(); // the keys of the sections whose folded rows are shown
 let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name }
 let drawing = 0;
 
@@ -139,11 +139,14 @@ function groupsOf(shown, all, filter) {
 }
 
 function projectsOf(shown) {
-  const names = [...new Set(shown.map((plate) => plate.name))];
-  return names.map((name) => {
-    const inside = shown.filter((plate) => plate.name === name);
-    return { key: `project ${name}`, title: line(name), note: "", plates: inside, count: inside.length, folds: 0, folded: 0, closed: 0 };
-  });
+  const byName = new Map();
+  for (const plate of shown) {
+    if (!byName.has(plate.name)) byName.set(plate.name, []);
+    byName.get(plate.name).push(plate);
+  }
+  return [...byName].map(([name, inside]) => (
+    { key: `project ${name}`, title: line(name), note: "", plates: inside, count: inside.length, folds: 0, folded: 0, closed: 0 }
+  ));
 }
 
 function drawInOrder(parts) {
@@ -187,14 +190,16 @@ function drawInPlace(parts) {
   $("#news").textContent = `${news} new ↑`;
 }
 
+let numbered = 0; // the sections of projects that were made
+
 function sectionOf({ key }) {
   let section = sections.get(key);
   if (!section) {
-    const id = key.replaceAll(/[^\w-]/g, "-");
+    const id = byProject ? `project-${++numbered}` : key; // a project's name may be in any script
     const heading = make("h2", { id: `${id}-title` }, make("span", { class: "name" }), " ", make("span", { class: "count" }));
     const note = make("p", { class: "note" });
     section = make("section", { "aria-labelledby": heading.id }, make("header", {}, heading, note), make("ul"));
-    if (!byProject) section.id = id;
+    section.id = id;
     sections.set(key, section);
   }
   return section;
@@ -204,7 +209,10 @@ function drawSection(section, part) {
   section.hidden = !part.count && !part.closed;
   section.querySelector(".name").textContent = part.title;
   section.querySelector(".count").textContent = part.count;
-  section.querySelector(".note").replaceChildren(...noteOf(part));
+  const note = section.querySelector(".note");
+  const focused = [...note.children].indexOf(document.activeElement);
+  note.replaceChildren(...noteOf(part));
+  note.children[focused]?.focus(); // its button was replaced
   const list = section.querySelector("ul");
   list.hidden = !part.plates.length;
   part.plates.forEach((plate, at) => {
