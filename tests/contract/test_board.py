@@ -119,7 +119,7 @@ def test_every_width_of_the_terminal_will_do(board_daemon):
 
 def test_the_footer_leaves_words_out_on_the_right_and_cuts_none(board_daemon):
     populate(board_daemon)
-    whole = "⏎ details / filter ? help q quit d hide g projects a all c closed"
+    whole = "⏎ details o go there y copy resume d hide g projects / filter ? help q quit a all c closed"
 
     async def play(person):
         await person.until(lambda: len(person.app.plates) == 5)

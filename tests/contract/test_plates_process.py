@@ -181,12 +181,21 @@ def test_what_it_gets_of_every_event(plates):
         "git_branch": "feature/one",
         "tool_name": "Bash",
         "tool_params": {"command": "make test"},
+        "agent_program": "claude-code",
         "run_id": "run",
         "pid": os.getpid(),
         "pid_started": process_start(os.getpid()),
         "pid_namespace": os.readlink("/proc/self/ns/pid"),
         "host": os.uname().nodename,
     }
+
+
+def test_a_prompt_and_a_start_name_the_sessions_terminal(plates):
+    names = {"TERM": "screen", "TMUX": "/tmp/tmux-0/default,1,0", "TMUX_PANE": "%3"}
+    plates.env |= {**names, "KITTY_LISTEN_ON": "", "ITERM_SESSION_ID": "i" * 201}
+    for event_name in ("UserPromptSubmit", "SessionStart"):
+        assert send(plates, hook_event_name=event_name)["terminal"] == names
+    assert "terminal" not in send(plates, hook_event_name="PreToolUse", tool_name="Bash")
 
 
 def test_without_the_hosts_variable_its_process_may_be_the_hooks_parent(plates):

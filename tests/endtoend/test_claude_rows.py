@@ -1,10 +1,12 @@
 """What rows of the boards show of a session of Claude Code in a terminal, and what that terminal shows itself."""
 
 import json
+import subprocess
 
 import pytest
 from interactive import ENTER, ESCAPE, session
 from model import Model, bash, use
+from run_hosts import host_path
 from support.daemon import daemon_in, wait_until
 
 DEAF_S = 3  # the host takes no keys for two seconds after a dialog has appeared
@@ -73,3 +75,19 @@ def test_a_plan_is_shown_and_an_interrupted_turn_has_not_finished(board):
         host.type(ESCAPE)
         wait_until(lambda: row(host)["status"] == "idle")
         assert (row(host)["unseen"], row(host)["group"]) == (False, "rest")
+
+
+def test_the_command_that_the_boards_copy_resumes_the_session(claude):
+    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    claude.tailhook("install", "--yes", "--with", "plates")
+    with daemon_in(claude.home) as daemon, Model("First.", "Second.") as model:
+        daemon.start()
+        before = claude.run(model, prompt="Begin.")
+        plate = wait_until(lambda: daemon.plates().get(before.id))
+        path = f"{host_path('claude').parent}:{claude.env['PATH']}"
+        env = {**claude.env, "PATH": path, "ANTHROPIC_BASE_URL": model.url}
+        command = f"{plate['resume']} -p 'Go on.'"
+        done = subprocess.run(["sh", "-c", command], env=env, cwd="/", capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "Second."
+        wait_until(lambda: daemon.plates()[before.id]["headline"] == "Go on.")
+        assert list(daemon.plates()) == [before.id]

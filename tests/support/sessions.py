@@ -109,6 +109,7 @@ def sessions(folder: Path) -> "list[dict]":
     for number, (project, branch, happened) in enumerate(SESSIONS):
         for minutes, event_type, tool, about in happened:
             fields = {"event_type": event_type, "tool_name": tool, "git_branch": branch, "project_path": project}
+            fields["agent_program"] = "claude-code"
             fields["error" if isinstance(about, str) else "tool_params"] = about
             fields["prompt"] = PROMPTS.get(project) if event_type == "prompt_submit" else None
             fields["reply"] = REPLIES.get(project) if event_type == "stop" else None

@@ -26,6 +26,8 @@ FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
     ("Enter", "its details: timeline, last message, events"),
+    ("o", "go there: show the terminal in which it runs"),
+    ("y", "copy the command that resumes it"),
     (FILTER_KEY, "filter: words that must all occur in"),
     ("Esc", "clear the filter; back from the details"),
     ("?", "this help"),

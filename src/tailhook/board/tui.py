@@ -27,6 +27,7 @@ from tailhook.board.alerts import Alert
 from tailhook.board.rows import DIM, TONE_COLOURS
 from tailhook.board.screens import DetailsScreen, HelpScreen, WholeFooter
 from tailhook.board.source import Source
+from tailhook.board.terminals import show_terminal
 from tailhook.board.view import (
     is_long_wait,
     is_on_board,
@@ -37,6 +38,7 @@ from tailhook.board.view import (
 )
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
+from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError, VersionError
 from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut, StatusesOut
 
@@ -269,12 +271,14 @@ class Board(App[None]):
     TITLE = "tailhook"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "filter"),
-        Binding("question_mark", "help", "help"),
-        Binding("q", "quit", "quit"),
+        Binding("o", "go", "go there"),
+        Binding("y", "copy", "copy resume"),
         Binding("d", "dismiss", "hide"),
         Binding("u", "undo", "undo", show=False),
         Binding("g", "projects", "projects"),
+        Binding("slash", "filter", "filter"),
+        Binding("question_mark", "help", "help"),
+        Binding("q", "quit", "quit"),
         Binding("a", "all", "all"),
         Binding("c", "closed", "closed"),
         Binding("escape", "clear", "no filter", show=False),
@@ -480,9 +484,48 @@ class Board(App[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Return whether a key works now: the keys of the list do not work on the other screens."""
+        if action in ("go", "copy") and isinstance(self.screen, HelpScreen):
+            return False
         if action == "filter" and isinstance(self.focused, FilterField):
             return False
         return len(self.screen_stack) == 1 or action not in KEYS_OF_LIST
+
+    @property
+    def plate(self) -> PlateOut | None:
+        """The plate whose details are shown, otherwise the selected one; None if there is none."""
+        if isinstance(self.screen, DetailsScreen):
+            session_id = self.screen.plate["session_id"]
+            return self.plates.get(session_id, self.screen.plate)
+        return self.list.chosen
+
+    @work
+    async def action_go(self) -> None:
+        """Show the terminal in which a session runs."""
+        if not (plate := self.plate):
+            return
+        resume = "y: copy the command that resumes it" if plate["resume"] else ""
+        if plate["status"] is Status.CLOSED:
+            self.notify(resume, title=f"{plate['name']} has ended", severity="warning", markup=False)
+            return
+        try:
+            shown = await show_terminal(plate)
+        except TailhookError as error:
+            words = "\n".join(filter(None, (str(error), resume)))
+            self.notify(words, title=f"Not shown: {plate['name']}", severity="warning", markup=False)
+        else:
+            self.notify(shown, title=f"Shown: {plate['name']}", markup=False)
+
+    def action_copy(self) -> None:
+        """Copy the command that resumes a session, by the terminal's own clipboard (OSC 52 of xterm)."""
+        if not (plate := self.plate):
+            return
+        if not plate["resume"]:
+            self.notify("No command that resumes it is known", severity="warning", markup=False)
+            return
+        self.copy_to_clipboard(plate["resume"])
+        is_open = plate["status"] is not Status.CLOSED
+        hint = "\nIt is still open: end it there first." if is_open else ""
+        self.notify(f"{plate['resume']}{hint}", title="Copied", markup=False)
 
     def action_help(self) -> None:
         """Show the keys."""

@@ -48,6 +48,7 @@ class HookEvent:
     gives_texts: whether an answer at a prompt can give the agent a text.
     unbound_acts: whether any session may act on a state without a session.
     asked: the machines that the hook asks about it.
+    agent_program: the name of the session's agent host, as in `tailhook.hosts.NAMES`.
     gate_verdict: of the gate machine, if a loop has asked it at this stop.
     """
 
@@ -55,6 +56,7 @@ class HookEvent:
     has_ended_own_loop = False
     has_paused_loop = False
     gives_texts = True
+    agent_program = "claude-code"
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload

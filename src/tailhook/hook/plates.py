@@ -64,6 +64,12 @@ MAX_TITLE_CHARS = 1000  # the daemon keeps MAX_REPORTED_CHARS, and masks a secre
 MAX_CHOICES = 10  # of a question
 # What a tool works on, by the names in its input.
 TOOL_SUBJECTS = "command", "question", "plan", "url", "pattern", "query", "description"
+# Environment variables that together name the terminal, and the window or pane in it.
+TERMINAL_VARIABLES = (
+    *("TERM", "TERM_PROGRAM", "TMUX", "TMUX_PANE", "WEZTERM_PANE", "WEZTERM_UNIX_SOCKET"),
+    *("KITTY_WINDOW_ID", "KITTY_LISTEN_ON", "ITERM_SESSION_ID", "VSCODE_IPC_HOOK_CLI", "VSCODE_GIT_ASKPASS_MAIN"),
+)
+NAMES_TERMINAL = "session_start", "prompt_submit"  # kinds that report it: a session may go on in another one
 MAX_GIT_FILE_BYTES = 1 << 13  # read from .git and .git/HEAD
 
 
@@ -113,6 +119,8 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "source": get_text(payload, "source")[:MAX_REPORTED_CHARS] if kind == "session_start" else "",
         "by_host": kind == "prompt_submit" and is_hosts_prompt(payload),
         "background": count_waking_tasks(payload) if kind == "stop" else 0,
+        "agent_program": event.agent_program,
+        "terminal": session_terminal() if kind in NAMES_TERMINAL else None,
         "run_id": environment(RUN_ID_VARIABLE),
         "pid": pid,
         "pid_started": process_start(pid),
@@ -237,6 +245,12 @@ def error_of(payload: "Payload") -> str:
 
         return plain_words(error, MAX_REPORTED_CHARS) or "error"
     return "error" if error else ""
+
+
+def session_terminal() -> dict[str, str]:
+    """Return the set ones of the variables that name the session's terminal."""
+    found = {name: environment(name.encode()) for name in TERMINAL_VARIABLES}
+    return {name: value for name, value in found.items() if 0 < len(value) <= MAX_REPORTED_CHARS}
 
 
 def git_branch(root: str) -> str:

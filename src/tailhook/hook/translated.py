@@ -44,6 +44,7 @@ class TranslatedEvent(HookEvent):
     def __init__(self, host: "TranslatedHost", theirs: "Payload", name: str, broken: str, parent: int) -> None:
         super().__init__(translate_payload(host, theirs), translate_event_name(host, name), broken, parent)
         self.host = host
+        self.agent_program = host.NAME
         self.gives_texts = bool(host.HOOKS_FILE.get("prompt_event"))
         self.is_late = host.WRITES_LATE and self.stopped_at_ms() > 0 and not super().last_text_block().strip()
         if not self.transcript_path():

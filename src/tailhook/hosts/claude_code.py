@@ -14,6 +14,7 @@ FORMER_FOLDERS: "tuple[str, ...]" = (".config/claude",)  # of 1.0.30, if XDG_CON
 SHELL_VARIABLE = SESSION_VARIABLE = "CLAUDE_CODE_SESSION_ID"
 # From 2.1.2 on, each session has a folder for them. Older versions put all into the project's folder.
 SUB_AGENT_FILES = ("{session}/subagents/**/agent-*.jsonl*", "agent-*.jsonl*")
+RESUME_COMMAND = "claude --resume"
 BLOCK_CAP = 8  # without tool use, 2.1.143 and later
 BLOCK_CAP_VARIABLE = "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"
 BLOCK_CAP_COUNTS = "blocks in a row without tool use"

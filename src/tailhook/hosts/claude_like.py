@@ -46,6 +46,7 @@ class ClaudeLikeHost:
     FORMER_FOLDERS: "tuple[str, ...]" = ()
     SHELL_VARIABLE: str = ""
     SESSION_VARIABLE: str = ""
+    RESUME_COMMAND: str = ""
     BLOCK_CAP: int = 0
     BLOCK_CAP_VARIABLE: str = ""
     BLOCK_CAP_COUNTS: str = ""
@@ -255,6 +256,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
             "TRANSCRIPT_FOLDERS": ("projects",),
             "SHELL_VARIABLE": "QWEN_CODE_SESSION_ID",
             "SESSION_VARIABLE": "QWEN_CODE_SESSION_ID",
+            "RESUME_COMMAND": "qwen --resume",
             "BLOCK_CAP": 8,  # with tool use or without; the eighth is ignored
             "BLOCK_CAP_VARIABLE": "QWEN_CODE_STOP_HOOK_BLOCK_CAP",
             "BLOCK_CAP_COUNTS": "blocks in a row",

@@ -61,6 +61,7 @@ SUB_AGENT_FILES: "tuple[str, ...]" = ()
 TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("sessions", "archived_sessions")  # `codex archive` moves them
 FORMER_FOLDERS: "tuple[str, ...]" = ()
 SHELL_VARIABLE = SESSION_VARIABLE = "CODEX_SESSION_ID"  # also of a sub-agent; CODEX_THREAD_ID is the sub-agent's own
+RESUME_COMMAND = "codex resume"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""

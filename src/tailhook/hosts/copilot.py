@@ -50,6 +50,7 @@ TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ("session-state",)
 FORMER_FOLDERS: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "COPILOT_CLI"
 SESSION_VARIABLE = "COPILOT_AGENT_SESSION_ID"
+RESUME_COMMAND = "copilot --resume"
 BLOCK_CAP = 8  # with tool use or without
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = "blocks in a row"

@@ -29,6 +29,7 @@ TRANSCRIPT_FOLDERS: "tuple[str, ...]" = ()  # not known
 FORMER_FOLDERS: "tuple[str, ...]" = ()
 SHELL_VARIABLE = ""
 SESSION_VARIABLE = ""
+RESUME_COMMAND = ""
 BLOCK_CAP = 5  # `loop_limit` of the hook, unless it is set
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = "blocks in a row"

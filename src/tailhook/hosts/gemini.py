@@ -35,6 +35,7 @@ TRANSCRIPT_FOLDERS: "tuple[str, ...]" = (".gemini/tmp",)
 FORMER_FOLDERS: "tuple[str, ...]" = ()
 SHELL_VARIABLE = "GEMINI_CLI"
 SESSION_VARIABLE = ""
+RESUME_COMMAND = "gemini --resume"
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""

@@ -69,6 +69,7 @@ class Host(Protocol):
     TITLE: its name for people.
     SHELL_VARIABLE: an environment variable that the host sets in its shells, "" if there is none.
     SESSION_VARIABLE: its shells' variable with the session's id, "" if there is none.
+    RESUME_COMMAND: the shell's command that continues a session, before the session's id; "" if none is known.
     BLOCK_CAP: how many blocks in a row end a turn, 0 if they are not counted.
     BLOCK_CAP_VARIABLE: the environment variable that sets it, "" if none does.
     BLOCK_CAP_COUNTS: the counted thing, for people; "" without a limit.
@@ -86,6 +87,7 @@ class Host(Protocol):
     TITLE: str
     SHELL_VARIABLE: str
     SESSION_VARIABLE: str
+    RESUME_COMMAND: str
     BLOCK_CAP: int
     BLOCK_CAP_VARIABLE: str
     BLOCK_CAP_COUNTS: str

@@ -107,6 +107,8 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         new["event_mono"] = report.mono
         new["transcript_size"] = report.transcript_size
         new["unprompted"] = report.leads_to_a_prompt()
+        if event.kind in (EventKind.SESSION_START, EventKind.PROMPT_SUBMIT):
+            new["terminal"] = report.terminal
     if is_newest and is_own:
         follow_turn(new, event, min(report.ts, now), report.by_host)
         if event.kind is EventKind.STOP:

@@ -9,8 +9,10 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
+from shlex import quote
 from typing import Any, cast
 
+from tailhook import hosts
 from tailhook._core import iso_time
 from tailhook.machines.plates import AGENT, HOST, MCP_SERVER, PLAN_TOOL, SHELL_TOOL, EventKind, OpenTool, Status
 from tailhook.plates.changes import situation_of
@@ -81,6 +83,7 @@ EVENT_WORDS: dict[str, str] = {
 }
 NO_SIGN = "no sign"  # of a session that should work
 NO_MESSAGE = "There is no message of the agent that can be read."
+SHELL_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAX_RANK_NAME_CHARS = 100
 MESSAGE = re.compile(r'"message"\s*:\s*"([^"\\]+)"')  # in the JSON of an API's error, which may be cut
 NUMBER = re.compile(r"\b[1-5][0-9]{2}\b")  # HTTP's status, before that JSON
@@ -117,6 +120,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "turn_until": format_if_known(plate["finished_at"]),
         "unseen": is_unseen(plate),
         "quiet_since": format_if_known(plate["quiet_since"]),
+        "resume": resume_command(plate),
         "hidden": plate["hidden_at"] is not None,
         "search": search_text(plate, group),
     }
@@ -249,6 +253,20 @@ def read_error(error: str) -> str:
     if not found:
         return head.strip(" :") or error
     return found[1] + (f" ({number[0]})" if number else "")
+
+
+def resume_command(plate: Plate) -> str:
+    """Return the shell's command that continues a session in its project, "" if none is known."""
+    folder, session_id, program = plate["project_path"], plate["session_id"], plate["agent_program"]
+    if program not in hosts.NAMES or not SHELL_SAFE_ID.fullmatch(session_id):
+        return ""
+    command = hosts.find_host(program).RESUME_COMMAND
+    return f"cd {quote(folder)} && {command} {session_id}" if command and is_plain_path(folder) else ""
+
+
+def is_plain_path(path: str) -> bool:
+    """Return whether a path is absolute, and each of its characters can be seen in a terminal."""
+    return path.startswith("/") and path.isprintable()
 
 
 def rank_of(plate: Plate, group: BoardGroup) -> str:

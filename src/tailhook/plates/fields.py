@@ -26,6 +26,8 @@ class PlateFields(TypedDict):
     folder: the one in which the agent works now, if it is another.
     title: what the person or the host called the session, on one line.
     prompt: the first line of the last prompt that a person typed.
+    agent_program: its agent host, as in `tailhook.hosts.NAMES`.
+    terminal: the variables that name its terminal, see `tailhook.hook.plates.TERMINAL_VARIABLES`.
     run_id: of the wrapper that runs it.
     pid: of the host's process. Answers leave it out while it is a guess.
     """
@@ -41,6 +43,8 @@ class PlateFields(TypedDict):
     last_tool: str | None
     todo_progress: Fact
     error: str | None
+    agent_program: Fact
+    terminal: dict[str, str] | None
     run_id: Annotated[Fact, {"index": True}]
     pid: int | None
     host: Fact
@@ -81,6 +85,7 @@ class PlateOut(PlateFields):
     quiet_since: since when nothing has come from a running session; null unless it may be stuck.
     silent_since: when the last sign of a session that should work came; null unless nothing is known since. The boards
         then show "no sign for 4m" (status_words and this time) in place of the status.
+    resume: the shell's command that continues it in another terminal; "" if none is known.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
     """
@@ -103,6 +108,7 @@ class PlateOut(PlateFields):
     turn_until: str | None
     unseen: bool
     quiet_since: str | None
+    resume: str
     hidden: bool
     search: str
 

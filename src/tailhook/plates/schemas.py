@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from tailhook.hook.plates import MAX_CHOICES, MAX_REPORTED_CHARS, TOOL_SUBJECTS
+from tailhook.hook.plates import MAX_CHOICES, MAX_REPORTED_CHARS, TERMINAL_VARIABLES, TOOL_SUBJECTS
 from tailhook.machines.plates import STARTED, Detail, Event, EventKind
 from tailhook.machines.quoting import plain_words
 from tailhook.machines.secrets import MASK, is_secret_name, mask
@@ -91,6 +91,18 @@ def clean_words(words: str) -> str:
 Line = Annotated[Word, AfterValidator(clean_words)]
 
 
+def clean_terminal(given: Any) -> dict[str, str] | None:
+    """Return the known variables of a terminal with their values on one line, or None without any."""
+    if not isinstance(given, dict):
+        return None
+    known = {name: given.get(name) for name in TERMINAL_VARIABLES}
+    return {
+        name: value
+        for name, value in known.items()
+        if isinstance(value, str) and value.isprintable() and 0 < len(value) <= MAX_REPORTED_CHARS
+    } or None
+
+
 def mask_secrets(value: Any, name: str = "") -> Any:
     """Return a JSON value with the secrets in its strings masked.
 
@@ -136,6 +148,8 @@ class Report(BaseModel):
     by_host: of prompt_submit: whether the host wrote the prompt.
     background: of stop: how many agents work in the background. The turn goes on when one of them ends.
     transcript_size: bytes of the transcript at the event.
+    agent_program: the session's agent host, as in `tailhook.hosts.NAMES`.
+    terminal: of session_start and prompt_submit: the variables that name the session's terminal.
     pid_started: when the process started, in clock ticks since its machine's start, as Linux counts.
     pid_is_guess: the process may be a shell around the hook.
     """
@@ -163,6 +177,8 @@ class Report(BaseModel):
     transcript_size: Annotated[int | None, Field(ge=0), AfterValidator(limit_size)] = None
     ts: Timestamp = Field(default_factory=unix_ms)
     mono: Uptime = None
+    agent_program: Word | None = None
+    terminal: Annotated[dict[str, str] | None, BeforeValidator(clean_terminal)] = None
     run_id: Name | None = None
     pid: Annotated[int, Field(gt=0, le=1 << 31)] | None = None
     pid_started: Milliseconds | None = None

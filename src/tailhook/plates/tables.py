@@ -77,6 +77,7 @@ COLUMN_TYPES: dict[type, Any] = {
     float: sa.Float,
     bool: sa.Boolean,
     list: sa.JSON,
+    dict: sa.JSON,
 }
 
 

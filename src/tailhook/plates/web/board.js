@@ -11,6 +11,7 @@ const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
 const AGE_INTERVAL_MS = 5000; // between two updates of all ages
 const UNDO_MS = 10_000; // in which a hidden session can be shown again with one key
+const COPIED_MS = 8000; // in which the copied command is shown
 const STILL_MS = 1500; // after the pointer has moved over the list: so long no row moves
 const MOVE_MS = 150; // in which a row moves to its new place
 const LONG_WAIT_MS = 8 * 3_600_000; // longer waits stand in one line, until they are asked for
@@ -243,7 +244,7 @@ function toggleFold(key) {
 function rowOf(plate) {
   let row = rows.get(plate.session_id);
   if (!row) {
-    row = makeRow(plate.session_id, { open: (id) => openDetails(plates.get(id)), hide: toggleHidden });
+    row = makeRow(plate.session_id, { open: (id) => openDetails(plates.get(id)), copy: copyResume, hide: toggleHidden });
     rows.set(plate.session_id, row);
   }
   fillRow(row, plate);
@@ -336,6 +337,26 @@ function drawEmpty(total, shown, filter) {
 
 function announce(words) {
   $("#said").textContent = words;
+}
+
+let copied = 0;
+
+// Copy the command that resumes a session, and show it.
+async function copyResume(id) {
+  const plate = plates.get(id);
+  if (!plate?.resume) return;
+  const shown = $("#details").open ? $("#details .copied") : $("#copied");
+  const hint = plate.status === "closed" ? "" : " It is still open: end it there first.";
+  let words = "Copied";
+  try {
+    await navigator.clipboard.writeText(plate.resume);
+  } catch {
+    words = "The browser does not copy it. By hand";
+  }
+  shown.replaceChildren(`${words}: `, make("code", {}, line(plate.resume, 2000)), hint);
+  shown.hidden = false;
+  clearTimeout(copied);
+  copied = setTimeout(() => (shown.hidden = true), COPIED_MS);
 }
 
 // Hide a session until its next prompt, or show a hidden one again. Nothing is deleted.
@@ -443,6 +464,12 @@ $("#news").addEventListener("click", () => {
   scrollTo({ top: 0 });
 });
 
+// Call a function with the id of the session whose row has the focus.
+function withFocused(act) {
+  const row = document.activeElement?.closest?.("#board li");
+  if (row) act(row.dataset.id);
+}
+
 const KEYS = {
   ArrowDown: () => move(1),
   ArrowUp: () => move(-1),
@@ -452,10 +479,8 @@ const KEYS = {
   c: toggleClosed,
   g: toggleProjects,
   "?": openHelp,
-  d: () => {
-    const row = document.activeElement?.closest?.("#board li");
-    if (row) toggleHidden(row.dataset.id);
-  },
+  d: () => withFocused(toggleHidden),
+  y: () => withFocused(copyResume),
   u: undo,
 };
 
@@ -463,6 +488,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if ($("#details").open) {
     if (event.key === "d") toggleHidden(shownDetails());
+    if (event.key === "y") copyResume(shownDetails());
     return;
   }
   if ($("#helping").open) return;
@@ -487,6 +513,7 @@ document.addEventListener("keydown", (event) => {
 $("#filter").addEventListener("input", drawAll);
 $("#projects").addEventListener("click", toggleProjects);
 $("#help").addEventListener("click", openHelp);
+$("#details .resume").addEventListener("click", () => copyResume(shownDetails()));
 $("#details .dismiss").addEventListener("click", () => toggleHidden(shownDetails()));
 $("#undo button").addEventListener("click", undo);
 for (const dialog of document.querySelectorAll("dialog")) {

@@ -33,6 +33,7 @@ export function openDetails(plate) {
   part("figure").querySelector("svg")?.remove();
   part("figcaption").textContent = "";
   drawPlate();
+  part(".copied").hidden = true;
   if (!dialog.open) dialog.showModal();
   load();
 }
@@ -80,6 +81,7 @@ document.addEventListener("visibilitychange", markSeen);
 
 function drawPlate() {
   part("#details-title").textContent = line(shown.name);
+  part(".resume").hidden = !shown.resume;
   part(".dismiss").textContent = shown.hidden ? "Show" : "Hide";
   const status = part(".status");
   status.dataset.tone = shown.tone;
@@ -100,6 +102,7 @@ function drawPlate() {
     ["Host", shown.host],
     ["User", shown.user],
     ["Process", shown.pid],
+    ["Resume", shown.resume],
     ["Session", shown.session_id],
     ["Transcript", shown.transcript_path],
   ].filter(([, value]) => value);

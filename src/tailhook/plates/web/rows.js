@@ -5,17 +5,19 @@ import { line, make, span, statusWords } from "./words.js";
 const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
 const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
 
-// Return the row of a session without its content. act: called with the row, to open details or to hide.
-export function makeRow(id, { open, hide }) {
+// Return the row of a session without its content. Its buttons call the functions with the session's id.
+export function makeRow(id, { open, copy, hide }) {
   const cell = (name, ...inside) => make("span", { class: name }, ...inside);
   const where = cell("where", cell("project"), cell("branch"));
   const button = make("button", { type: "button", class: "open", "aria-haspopup": "dialog" });
   button.append(cell("sign"), cell("status unseen"), cell("headline"), where, cell("tool"), cell("marks"), cell("age"));
   button.querySelector(".sign").setAttribute("aria-hidden", "true");
   const gone = make("button", { type: "button", class: "dismiss" });
-  const row = make("li", {}, button, gone);
+  const resume = make("button", { type: "button", class: "resume" }, "Copy resume");
+  const row = make("li", {}, button, resume, gone);
   row.dataset.id = id;
   button.addEventListener("click", () => open(id));
+  resume.addEventListener("click", () => copy(id));
   gone.addEventListener("click", () => hide(id));
   return row;
 }
@@ -35,6 +37,9 @@ export function fillRow(row, plate) {
   row.querySelector(".tool").replaceChildren(...activity(plate));
   row.querySelector(".marks").replaceChildren(...marks(plate));
   row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
+  row.toggleAttribute("data-resumes", Boolean(plate.resume));
+  row.querySelector(".resume").hidden = !plate.resume;
+  row.querySelector(".resume").setAttribute("aria-label", `Copy the command that resumes ${name}`);
   put(row, "dismiss", plate.hidden ? "↺" : "✕");
   fillAge(row);
 }
