@@ -4,75 +4,53 @@ import base64
 import json
 import os
 import shlex
-import shutil
-import subprocess
 import sys
 
 import pytest
 from support.board_user import sit
 from support.daemon import wait_until
 from support.terminal import Terminal
+from support.tmux import needs_tmux, tmux_in
 
 BOARD = [sys.executable, "-m", "tailhook", "board"]
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here"),
+    needs_tmux,
 ]
-
-
-class Tmux:
-    """A server of tmux of the test, with one session of two windows. A hook ran in the pane of the second one."""
-
-    def __init__(self, folder, daemon):
-        self.argv = ["tmux", "-S", str(folder / "socket"), "-f", "/dev/null"]
-        self.env = {**daemon.env, "TERM": "xterm", "PATH": os.environ["PATH"]}
-        self("new-session", "-d", "-x", "80", "-y", "24", "cat")
-        payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(folder), "prompt": "Go"}
-        (folder / "payload").write_text(json.dumps(payload))
-        hook = f"{shlex.join([sys.executable, '-m', 'tailhook', 'hook', '--machines', 'plates'])} < payload; exec cat"
-        self.pane = self("new-window", "-d", "-P", "-F", "#{pane_id}", "-c", str(folder), hook)
-        wait_until(lambda: "s" in daemon.plates())
-
-    def __call__(self, *words):
-        """Run a command of tmux; return what it prints."""
-        done = subprocess.run([*self.argv, *words], env=self.env, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    def shown(self):
-        """Return the pane that its terminal shows."""
-        return self("display-message", "-p", "#{pane_id}")
-
-    def attach(self, folder):
-        """Show the session in a terminal."""
-        program = shutil.which("tmux")
-        client = Terminal([program, *self.argv[1:], "attach"], self.env, folder)
-        client.drain()
-        wait_until(lambda: self("list-clients"))
 
 
 @pytest.fixture
 def tmux(board_daemon, tmp_path):
-    """Return a running server of tmux; end it after the test."""
-    server = Tmux(tmp_path, board_daemon)
-    yield server
-    subprocess.run([*server.argv, "kill-server"], env=server.env, capture_output=True, check=False)
+    """Yield a server of tmux; in the pane `pane` of its second window a hook has run."""
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": str(tmp_path), "prompt": "Go"}
+    (tmp_path / "payload").write_text(json.dumps(payload))
+    hook = f"{shlex.join([sys.executable, '-m', 'tailhook', 'hook', '--machines', 'plates'])} < payload; exec cat"
+    with tmux_in(tmp_path, board_daemon.env) as server:
+        server.pane = server("new-window", "-d", "-P", "-F", "#{pane_id}", "-c", str(tmp_path), hook)
+        wait_until(lambda: "s" in board_daemon.plates())
+        yield server
+
+
+def shown(tmux):
+    """Return the pane that the terminal of tmux shows."""
+    return tmux("display-message", "-p", "#{pane_id}")
 
 
 def test_o_shows_the_pane_in_which_a_session_runs(tmux, tmp_path):
-    tmux.attach(tmp_path)
-    assert tmux.shown() != tmux.pane
+    tmux.attach()
+    assert shown(tmux) != tmux.pane
 
     async def play(person):
         await person.sees("thinking")
         await person.press("o")
         await person.sees("Shown: ", f"tmux pane {tmux.pane}")
-        assert tmux.shown() == tmux.pane
+        assert shown(tmux) == tmux.pane
         tmux("last-window")
         await person.press("enter")
         await person.sees("Timeline")
         await person.press("o")
-        await person.until(lambda: tmux.shown() == tmux.pane)
+        await person.until(lambda: shown(tmux) == tmux.pane)
 
     sit(play)
 
@@ -82,7 +60,7 @@ def test_o_gives_the_reason_if_the_pane_cannot_be_shown(tmux, board_daemon, tmp_
         await person.sees("thinking")
         await person.press("o")
         await person.sees("Not shown: ", "no current client", "y: copy the command")
-        tmux.attach(tmp_path)
+        tmux.attach()
         tmux("kill-pane", "-t", tmux.pane)
         await person.press("o")
         await person.sees("can't find pane")

@@ -1,12 +1,16 @@
 """`tailhook plates list --waiting` and `--short`: what the waiting sessions ask, for a person and for a status bar."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from support.host import tailhook
+from support.host import tailhook, wait_until
+from support.tmux import needs_tmux, tmux_in
 
+ROOT = Path(__file__).parents[2]
 ASKED = {"question": "Which database?", "choices": ["PostgreSQL", "SQLite"]}
 
 
@@ -25,6 +29,19 @@ def fill(daemon):
     daemon.post("prompt_submit", "c", project_path="/p/c")
     daemon.post("stop", "c", project_path="/p/c")
     daemon.post("prompt_submit", "d", project_path="/p/d")
+
+
+@needs_tmux
+def test_the_recipe_of_the_docs_shows_the_line_in_tmux(board_daemon, tmp_path):
+    fill(board_daemon)
+    [recipe] = re.findall(r"^\| tmux \| `(.+?)` and `(.+?)` in", (ROOT / "docs" / "board.md").read_text(), re.MULTILINE)
+    config = tmp_path / "tmux.conf"
+    config.write_text("\n".join(recipe))
+    env = {**board_daemon.env, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    with tmux_in(tmp_path, env, config) as tmux:
+        client = tmux.attach()
+        tmux("set", "-g", "status-interval", "1")
+        wait_until(lambda: '2 wait: shop "Which database?", api Bash rm -r build' in client.seen)
 
 
 @pytest.mark.parametrize("flags", [("--waiting", "--short"), ("--short", "--waiting"), ("--short",)])
