@@ -19,8 +19,13 @@ DATABASE = " ".join(
     f"unit/test_plates_{subject}.py"
     for subject in ("database", "database_waits", "database_times", "database_reading", "placeholders")
 )
+SIGNS = " ".join(
+    f"unit/test_plates_{subject}.py"
+    for subject in ("approvals", "background", "host_status", "silence", "turns", "working_agents")
+)
+SHOWN = "unit/test_plates_turns.py unit/test_plates_activity.py unit/test_terminals.py"
 LINES = "unit/test_commands.py unit/test_exits_of_lines.py"
-FACTS = " ".join(f"unit/test_plates_{subject}.py" for subject in ("background", "hidden", "projects"))
+FACTS = " ".join(f"unit/test_plates_{subject}.py" for subject in ("background", "hidden", "projects", "turns"))
 LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
 INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
 
@@ -37,7 +42,7 @@ TARGETS: dict[str, str] = {
     "machines/key_looks.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/passwords.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/pem.py": "unit/test_secrets.py unit/test_quoting.py",
-    "machines/plates.py": f"{WAITS} unit/test_plates_machine.py property/test_plates_invariants.py {HEALTH}",
+    "machines/plates.py": f"{WAITS} unit/test_plates_machine.py property/test_plates_invariants.py {SIGNS} {HEALTH}",
     "machines/quoting.py": "unit/test_quoting.py unit/test_secrets.py",
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
@@ -55,8 +60,9 @@ TARGETS: dict[str, str] = {
     "stores/loop.py": "unit/test_loop_stores.py property/test_edits.py",
     "stores/ralph.py": "unit/test_loop_stores.py",
     "stores/spool.py": f"unit/test_spool.py {INBOX}",
-    "plates/changes.py": f"{DATABASE} {FACTS} -k 'not postgresql'",
-    "plates/display.py": "unit/test_board_view.py",
+    "board/terminals.py": "unit/test_terminals.py -k 'not postgresql'",
+    "plates/changes.py": f"{DATABASE} {FACTS} unit/test_terminals.py -k 'not postgresql'",
+    "plates/display.py": f"unit/test_board_view.py {SHOWN} -k 'not postgresql'",
     "plates/health.py": HEALTH,
     "plates/inbox.py": INBOX,
     "plates/timeline.py": "unit/test_board_view.py",

@@ -143,3 +143,5 @@ def test_the_sub_agents_that_work_are_counted(database):
     assert shown(database)["agents"] == 2
     database.record(report("subagent_stop", agent_id="b"))
     assert shown(database)["agents"] == 1
+    database.record(report("subagent_stop", agent_id="a"))
+    assert shown(database)["agents"] == 0

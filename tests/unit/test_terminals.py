@@ -1,12 +1,18 @@
 """By which command a session's terminal is shown, and by which its session goes on."""
 
+import asyncio
+import os
+import posix
 import shlex
 
+import pytest
 from support.cases import in_one_test
 from support.plate_reports import report
 
 from tailhook import hosts
-from tailhook.board.terminals import find_place
+from tailhook.board import terminals
+from tailhook.board.terminals import TerminalPlace, find_place, show_place, show_terminal
+from tailhook.errors import TailhookError
 from tailhook.hook.event import HookEvent
 from tailhook.hook.plates import TERMINAL_VARIABLES
 from tailhook.plates.display import describe_plate
@@ -67,6 +73,57 @@ def test_a_session_of_iterm_is_found_by_its_id():
 def test_the_command_finds_the_terminal_by_its_socket(name, value, expected):
     program = {"WEZTERM_UNIX_SOCKET": "WezTerm", "VSCODE_IPC_HOOK_CLI": "vscode"}[name]
     assert find_place({**WEZTERM, "TERM_PROGRAM": program, name: value}, "/p").variables == expected
+
+
+def refusal(place):
+    """Return why a terminal is not shown."""
+    with pytest.raises(TailhookError) as caught:
+        asyncio.run(show_place(place))
+    return str(caught.value)
+
+
+@in_one_test(
+    ("script", "words"),
+    [
+        ("echo no such pane >&2; exit 1", "pane 1: no such pane"),
+        ("exit 3", "pane 1: /bin/sh exits 3"),
+        ("printf '%0300d' 0 >&2; exit 1", f"pane 1: {'0' * 200}"),
+        ("printf 'a\\033[2J' >&2; exit 1", "pane 1: a\\x1b[2J"),
+    ],
+)
+def test_a_command_that_fails_gives_its_reason(script, words):
+    assert refusal(TerminalPlace("pane 1", ["/bin/sh", "-c", script])) == words
+
+
+def test_a_missing_or_hanging_command_is_named(monkeypatch, tmp_path):
+    gone = str(tmp_path / "gone")
+    assert refusal(TerminalPlace("pane 1", [gone, "a"])) == f"pane 1: {gone}: No such file or directory"
+    assert terminals.COMMAND_TIMEOUT_S == 5
+    monkeypatch.setattr(terminals, "COMMAND_TIMEOUT_S", 0)
+    assert refusal(TerminalPlace("pane 1", ["/bin/sh", "-c", "exec sleep 1000"])) == "pane 1: /bin/sh does not answer"
+
+
+def test_a_command_gets_the_terminals_variables_and_no_secret_of_the_daemon(monkeypatch, tmp_path):
+    monkeypatch.setitem(posix.environ, b"TAILHOOK_TOKEN", b"secret")
+    found = tmp_path / "found"
+    asyncio.run(show_place(TerminalPlace("", ["/bin/sh", "-c", f"env > {found}"], {"WEZTERM_UNIX_SOCKET": "/run/w"})))
+    assert "WEZTERM_UNIX_SOCKET=/run/w" in found.read_text().splitlines()
+    assert "TAILHOOK_TOKEN" not in found.read_text()
+
+
+@in_one_test(
+    ("host", "terminal", "words"),
+    [
+        ("elsewhere", TMUX, "the session runs on elsewhere"),
+        (None, None, "its terminal is unknown, or has no command that shows a session"),
+        (os.uname().nodename, {"TERM_PROGRAM": "ghostty"}, "its terminal is unknown, or has no command"),
+        (None, {"TMUX": "/gone/tmux,1,0", "TMUX_PANE": "%3"}, "tmux pane %3: "),
+    ],
+)
+def test_a_session_whose_terminal_cannot_be_shown(host, terminal, words):
+    with pytest.raises(TailhookError) as caught:
+        asyncio.run(show_terminal({"host": host, "terminal": terminal, "project_path": "/p"}))
+    assert str(caught.value).startswith(words)
 
 
 # ---- what the daemon keeps ---------------------------------------------------

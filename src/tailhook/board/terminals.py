@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from tailhook.errors import TailhookError
@@ -142,7 +143,9 @@ async def show_place(place: TerminalPlace) -> None:
     try:
         _, errors = await asyncio.wait_for(process.communicate(), COMMAND_TIMEOUT_S)
     except TimeoutError:
-        process.kill()
+        with suppress(ProcessLookupError):  # it has just ended
+            process.kill()
+        await process.wait()
         raise TailhookError(f"{place.words}: {place.argv[0]} does not answer") from None
     if process.returncode:
         words = plain(errors.decode(errors="replace").strip())[:MAX_ERROR_CHARS]

@@ -91,7 +91,7 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     new["created_at"] = min(plate["created_at"], report.ts)
     if is_own and report.leads_to_a_prompt():
         new["project_path"] = report.project_path
-    has_facts = set_facts(new, report, only_empty=not (is_newest and is_own))
+    set_facts(new, report, only_empty=not (is_newest and is_own))
     if is_newest:
         set_process(new, report, event.kind)
         new["owner"] = owner
@@ -117,7 +117,7 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         set_newest_event(new, report, event)
     if after != before:
         set_situation(new, after, report.ts, now)
-    is_changed = has_facts or is_newest or is_moved or new != plate
+    is_changed = is_newest or is_moved or new != plate
     return Change(new if is_changed else None, after.status.value if is_moved else None)
 
 
@@ -160,8 +160,8 @@ def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
         plate["last_tool"] = report.tool_name
 
 
-def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
-    """Store the facts about the session that an event reports. Returns whether it reports a fact that is stored.
+def set_facts(plate: Plate, report: Report, only_empty: bool) -> None:
+    """Store the facts about the session that an event reports.
 
     only_empty: whether columns with a value stay as they are.
     """
@@ -173,7 +173,6 @@ def set_facts(plate: Plate, report: Report, only_empty: bool) -> bool:
         if value is not None and not (only_empty and before[name] is not None)
     }
     plate.update(cast("Plate", facts))
-    return bool(facts)
 
 
 def set_process(plate: Plate, report: Report, kind: EventKind) -> None:
