@@ -22,6 +22,7 @@ from rich.text import Text
 from tailhook.board.rows import draw_plate
 from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
+from tailhook.plates.asked import read_asked
 from tailhook.plates.display import (
     BOARD_GROUPS,
     ProjectNames,
@@ -30,6 +31,7 @@ from tailhook.plates.display import (
     describe_statuses,
     encode,
 )
+from tailhook.plates.markdown import read_markdown
 from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
@@ -164,7 +166,8 @@ class Sessions:
             for before, kind, tool, about, status in EVENTS
         ]
         events, periods = [describe_event(row) for row in rows], find_periods(rows)
-        more = {"asks": "", "last_message": QUESTION, "no_message": ""}
+        asked = read_asked(self.plates[session_id], can_read=False)
+        more = {"asked": asked, "last_message": QUESTION, "message": read_markdown(QUESTION), "no_message": ""}
         found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, **more}))
         return {**self.describe(session_id), **found}
 

@@ -448,8 +448,67 @@ def test_the_details_show_what_a_session_asks(daemon, board):
     daemon.post("tool_start", "one", tool_name="Bash", tool_params={"command": command}, tool_use_id="a")
     daemon.post("permission_asked", "one", tool_name="Bash", tool_params={"command": command})
     row(board, "p").locator(".open").click()
-    expect(board.locator("#details dl")).to_contain_text(f"Asks{command}")
+    expect(board.locator("#details .asked")).to_have_text(f"asks to run Bash{command}")
     expect(board.locator(".message")).to_have_text("There is no message of the agent that can be read.")
+
+
+HOSTILE_MARKDOWN = """# <img src=x onerror=document.title='owned'>
+
+[run](javascript:document.title='owned') ![a](https://example.com/a.png) <https://example.com>
+
+- **<script>document.title='owned'</script>**
+
+| <b>a</b> | `</td><script>` |
+|-|-|
+| <svg onload=document.title='owned'> | \x1b[31m\u202e |
+
+```"><img src=x>
+</code></pre><script>document.title='owned'</script>
+```
+
+<style>body { display: none }</style>
+"""
+
+
+def test_the_whole_question_and_the_markdown_of_a_session_stay_text(daemon, board, tmp_path):
+    asked = {
+        "questions": [
+            {
+                "header": "<b>Store</b>",
+                "question": HOSTILE["an image"],
+                "multiSelect": True,
+                "options": [{"label": one, "description": one} for one in HOSTILE.values()],
+            },
+            {"question": "And which second one?", "options": [{"label": "none"}]},
+        ]
+    }
+    transcript = tmp_path / "t.jsonl"
+    use = {"type": "tool_use", "id": "a", "name": "AskUserQuestion", "input": asked}
+    blocks = [{"type": "text", "text": HOSTILE_MARKDOWN}, use]
+    record = {"type": "assistant", "message": {"role": "assistant", "content": blocks}}
+    transcript.write_text(json.dumps(record) + "\n")
+    fields = {"tool_name": "AskUserQuestion", "tool_use_id": "a", "transcript_path": str(transcript)}
+    daemon.post("tool_start", tool_params={"question": "cut"}, **fields)
+    requested = []
+    board.on("request", lambda request: requested.append(request.url))
+    row(board, "p").click()
+    expect(board.locator(".asked .question")).to_have_count(2)
+    expect(board.locator(".asked .choices li")).to_have_count(6)
+    expect(board.locator(".asked .question").first).to_contain_text("several may be chosen")
+    expect(board.locator(".asked .label").first).to_have_text(HOSTILE["a tag"])
+    expect(board.locator(".message h4")).to_have_text("<img src=x onerror=document.title='owned'>")
+    expect(board.locator(".message li")).to_have_text("•<script>document.title='owned'</script>")
+    expect(board.locator(".message")).to_contain_text(["run ", "javascript:document.title='owned')"][0])
+    made = board.locator(
+        "#details :is(img, script, svg:not(figure svg), b, a, style, iframe, [style], [onerror], [href])"
+    )
+    assert made.count() == 0
+    assert board.title() == "(1) tailhook"
+    assert [url for url in requested if not url.startswith(f"{daemon.base}/")] == []
+    for colours in ("light", "dark"):
+        board.emulate_media(color_scheme=colours)
+        found = Axe().run(board)
+        assert found.violations_count == 0, found.generate_report()
 
 
 def test_it_is_used_by_keys_alone(daemon, board, tmp_path):
@@ -502,7 +561,10 @@ def test_details_show_events_last_words_and_the_timeline_and_nothing_comes_from_
     show(daemon, board, tmp_path)
     row(board, "payments").click()
     details = board.get_by_role("dialog", name="payments")
-    expect(details.locator(".message")).to_have_text(LAST_WORDS)
+    expect(details.locator(".message p")).to_have_text(LAST_WORDS.partition("\n")[0].replace("**", ""))
+    expect(details.locator(".message :is(th, td)")).to_have_count(9)
+    expect(details.locator(".message pre code")).to_have_text(re.compile(r"^with orders.lock"))
+    expect(details.locator(".message li")).to_have_text(["1.All 214 tests pass.", re.compile("^2.I would like")])
     events = details.locator(".events li")
     expect(events).to_have_count(20)
     assert events.first.inner_text().split("\n")[2] == "permission asked"

@@ -1,5 +1,6 @@
 """`tailhook board` on a running daemon: every key, pressed like by a person."""
 
+import json
 import signal
 import time
 
@@ -248,6 +249,30 @@ def test_enter_shows_the_details_live_and_escape_returns(board_daemon, tmp_path)
         await person.sees("WORKING 1")
 
     sit(play)
+
+
+def test_the_details_show_all_questions_with_their_choices_and_the_message_as_markdown(board_daemon, tmp_path):
+    choices = [{"label": "[red]cookie[/red]", "description": "lost with\x1b[2J the browser"}, {"label": "profile"}]
+    questions = [
+        {"header": "Theme", "question": "Where is it kept?", "options": choices},
+        {"question": "And the size?"},
+    ]
+    use = {"type": "tool_use", "id": "a", "name": "AskUserQuestion", "input": {"questions": questions}}
+    content = [{"type": "text", "text": "# Two ways\n\n- **first** `a`\n\n| x | y |\n|-|-|\n| 1 | [b]2[/b] |"}, use]
+    transcript = tmp_path / "asked.jsonl"
+    transcript.write_text(
+        json.dumps({"type": "assistant", "message": {"role": "assistant", "content": content}}) + "\n"
+    )
+    fields = {"tool_name": "AskUserQuestion", "tool_use_id": "a", "transcript_path": str(transcript)}
+    board_daemon.post("tool_start", "asked", project_path="/home/ada/asked", **fields)
+
+    async def play(person):
+        await person.sees("asked")
+        await person.press("enter")
+        await person.sees("Theme  Where is it kept?", "1 [red]cookie[/red]", "lost with", "2 profile", "And the size?")
+        await person.sees("Two ways", "• first a", "[b]2[/b]")
+
+    sit(play, size=(110, 60))
 
 
 def test_the_details_of_a_session_that_is_gone_show_that(own_daemon):

@@ -92,10 +92,21 @@ REPLIES = {
     "/home/me/src/mobile": "Search works without a network. The index takes 3 MB.",
     "/home/me/notes": "Sorted into five pages.",
 }
-LAST_WORDS = (
-    "The race is fixed: a refund now takes the row's lock before it reads the balance.\n\n"
-    "All 214 tests pass. I would like to push the branch, rebased on main."
-)
+LAST_WORDS = """**The race is fixed:** a refund now takes the row's lock before it reads the balance.
+
+| case | before | now |
+|-|-|-|
+| two refunds at once | paid twice | `RefundConflict` |
+| refund, then charge | 40 ms | 41 ms |
+
+```python
+with orders.lock(order_id):
+    balance = orders.balance(order_id)
+```
+
+1. All 214 tests pass.
+2. I would like to push the branch, rebased on `main`.
+"""
 
 
 def sessions(folder: Path) -> "list[dict]":

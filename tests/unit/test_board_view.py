@@ -41,10 +41,12 @@ from tailhook.plates.display import (
     project_folder_name,
 )
 from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateFields, PlateOut, StatusesOut, Tone
+from tailhook.plates.markdown import read_markdown
 from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import EVENT_COLUMNS, Plate
 from tailhook.plates.timeline import find_periods
 
+NO_DETAILS = {"asked": None, "events": [], "periods": [], "last_message": None, "message": [], "no_message": ""}
 EPOCH = "1970-01-01T00:00:00.000Z"
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
 
@@ -86,7 +88,7 @@ def test_every_name_of_a_field_is_the_same_in_the_database_the_answers_and_the_b
     sent = described()
     assert shared <= set(Plate.__annotations__)
     assert set(sent) == set(read_plate(sent)) == set(PlateOut.__annotations__)
-    details = read_details({**sent, "asks": "", "events": [], "periods": [], "last_message": None, "no_message": ""})
+    details = read_details({**sent, **NO_DETAILS})
     assert set(details) == set(DetailsOut.__annotations__)
     assert set(describe_event(event_row())) == set(EventOut.__annotations__)
     assert [set(period) for period in find_periods([event_row(status="idle")])] == [set(PeriodOut.__annotations__)]
@@ -115,8 +117,14 @@ def test_words_of_a_session_are_on_one_line_without_control_characters():
         **find_periods([event_row(status="running", event_type="tool_start", tool_name=odd)])[0],
         "status": "idle",
     }
-    details = read_details({**sent, "events": [event], "periods": [period], "last_message": f" {odd} \n"})
-    assert details["last_message"] == "a\\x1b[2J\n\\u202eb"
+    asked = {"words": odd, "tool": odd, "questions": [], "inputs": [{"name": odd, "text": odd}], "plan": []}
+    message = read_markdown(f"{odd}\n")
+    details = read_details(
+        {**sent, **NO_DETAILS, "events": [event], "periods": [period], "asked": asked, "message": message}
+    )
+    lines = "a\\x1b[2J\n\\u202eb"
+    assert details["message"][0]["texts"] == [{"kind": "text", "text": lines}]
+    assert details["asked"]["inputs"] == [{"name": lines, "text": lines}]
     [shown], [drawn] = details["events"], details["periods"]
     assert {shown["words"], shown["tool_name"], shown["about"], drawn["label"]} == {"a\\x1b[2J\\n\\u202eb"}
 

@@ -7,7 +7,7 @@ from support.cases import in_one_test
 from support.plate_situations import APPROVAL, IDLE, INPUT, RUNNING, happen, play
 
 from tailhook.machines.plates import HOST, Event, EventKind, HostStatus, Look, Situation, judge_host_status
-from tailhook.plates.changes import asked_of
+from tailhook.plates.asked import read_asked
 from tailhook.plates.host_status import read_status
 
 ASKED, ANSWERED = Event(EventKind.INPUT_ASKED), Event(EventKind.INPUT_GIVEN)
@@ -89,7 +89,7 @@ def test_a_dialog_that_no_hook_reports_is_waited_for_until_the_hosts_file_ends_i
     world.hosts["s"] = HostStatus("waiting", world.now - 2, "sandbox request")
     assert world.health.check() == 1
     plate = world.database.get("s")
-    assert (plate["status"], asked_of(plate)) == ("awaiting_input", "sandbox request")
+    assert (plate["status"], read_asked(plate, False)["questions"][0]["text"]) == ("awaiting_input", "sandbox request")
     assert world.database.events_of("s", 1)[0]["agent_id"] is None
     for _ in range(20):
         world.now += 10

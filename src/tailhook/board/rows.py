@@ -212,7 +212,6 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
     text.append(f" for {plate_age(details, now)}" if details["status"] is not Status.RUNNING else "", DIM)
     lines = (
         ("error", details["error"], TONE_COLOURS["error"]),
-        ("asks", details["asks"], TONE_COLOURS["attention"]),
         ("title", details["title"], "bold"),
         ("prompt", details["prompt"], ""),
         ("project", details["project_path"], "bold"),

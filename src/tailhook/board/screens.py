@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Footer, Static
 from textual.widgets._footer import FooterKey
 
-from tailhook.board import rows
+from tailhook.board import blocks, rows
 from tailhook.board.source import Source
 from tailhook.board.view import Piece, end_periods, read_details
 from tailhook.errors import TailhookError
@@ -94,13 +94,14 @@ class DetailsScreen(Screen[None]):
         self.details: DetailsOut | None = None
         self.stale = True  # whether the daemon has newer details
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
-        self.facts, self.sums, self.words, self.events = (Static(markup=False) for _ in range(4))
+        self.facts, self.asked, self.sums, self.words, self.events = (Static(markup=False) for _ in range(5))
         self.timeline = Timeline()
 
     def compose(self) -> ComposeResult:
         """Yield the widgets, from top to bottom."""
         with VerticalScroll():
             yield self.facts
+            yield self.asked
             yield Static("Timeline", classes="heading")
             yield self.timeline
             yield self.sums
@@ -136,7 +137,10 @@ class DetailsScreen(Screen[None]):
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
         self.events.update(rows.draw_events(self.details["events"]))
-        self.words.update(Text(self.details["last_message"] or self.details["no_message"]))
+        asked, message = self.details["asked"], self.details["message"]
+        self.asked.display = asked is not None
+        self.asked.update(blocks.draw_asked(asked) if asked else "")
+        self.words.update(blocks.draw_blocks(message) if message else Text(self.details["no_message"]))
         self.show()
 
     def show(self) -> None:

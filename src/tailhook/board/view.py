@@ -3,7 +3,7 @@
 All text of a session in these records is on one line and free of control characters.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
@@ -27,13 +27,21 @@ def clean(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {**shown, **raw, "status": Status(fields["status"]) if fields["status"] else None}
 
 
-def clean_value(value: Any) -> Any:
-    """Return a JSON value with its strings safe to show."""
+def clean_value(value: Any, shown: Callable[[str], str] = plain) -> Any:
+    """Return a JSON value with its strings safe to show.
+
+    shown: returns a safe string.
+    """
     if isinstance(value, str):
-        return plain(value)
+        return shown(value)
     if isinstance(value, list):
-        return [clean_value(one) for one in value]
-    return {name: clean_value(one) for name, one in value.items()} if isinstance(value, dict) else value
+        return [clean_value(one, shown) for one in value]
+    return {name: clean_value(one, shown) for name, one in value.items()} if isinstance(value, dict) else value
+
+
+def clean_lines(text: str) -> str:
+    """Return a text of several lines safe to show."""
+    return plain_lines(text.expandtabs(4))
 
 
 def read_plate(fields: Mapping[str, Any]) -> PlateOut:
@@ -146,14 +154,15 @@ def format_age(seconds: float) -> str:
 
 
 def read_details(fields: Mapping[str, Any]) -> DetailsOut:
-    """Return a plate's details from the daemon's JSON. The last message has lines."""
+    """Return a plate's details from the daemon's JSON. The last message has lines, and what the session asks too."""
     return cast(
         "DetailsOut",
         {
             **clean(fields),
             "events": [cast("EventOut", clean(event)) for event in fields["events"]],
             "periods": [cast("PeriodOut", clean(period)) for period in fields["periods"]],
-            "last_message": plain_lines((fields["last_message"] or "").strip().expandtabs(4)),
+            "asked": clean_value(fields["asked"], clean_lines),
+            "message": clean_value(fields["message"], clean_lines),
         },
     )
 

@@ -22,7 +22,7 @@ from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import EventKind, Status
-from tailhook.plates.changes import asked_of
+from tailhook.plates.asked import read_asked
 from tailhook.plates.db import Database
 from tailhook.plates.display import (
     BOARD_GROUPS,
@@ -36,6 +36,7 @@ from tailhook.plates.display import (
 )
 from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut
 from tailhook.plates.inbox import Inbox
+from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_periods
@@ -314,13 +315,15 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         rows = database.events_of(session_id, events) if events else []
-        can_read = events and plate["owner"] == inbox.id
+        can_read = events > 0 and plate["owner"] == inbox.id
+        message = last_words(plate["transcript_path"] or "") if can_read else None
         return {
             **hub.describe(plate),
-            "asks": asked_of(plate),
+            "asked": read_asked(plate, can_read),
             "events": [describe_event(row) for row in rows],
             "periods": find_periods(rows),
-            "last_message": last_words(plate["transcript_path"] or "") if can_read else None,
+            "last_message": message,
+            "message": read_markdown(message or ""),
             "no_message": NO_MESSAGE,
         }
 

@@ -40,12 +40,6 @@ def situation_of(plate: Plate) -> Situation:
     return Situation(Status(plate["status"]), tools, beneath)
 
 
-def asked_of(plate: Plate) -> str:
-    """Return what the newest open wait of a plate is about, or "" if there is none."""
-    waits = situation_of(plate).waits
-    return waits[-1].about if waits else ""
-
-
 def set_situation(plate: Plate, after: Situation, at: int, now: int) -> None:
     """Store a situation in a plate.
 

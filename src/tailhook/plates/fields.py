@@ -15,6 +15,8 @@ from tailhook.machines.plates import Status
 BoardGroup = Literal["waits", "finished", "stuck", "working", "rest"]
 Tone = Literal["attention", "error", "running", "idle", "muted"]  # what a status looks like; each screen maps it
 Lane = Literal["agent", "you"]
+TextKind = Literal["text", "code", "strong", "emphasis"]
+BlockKind = Literal["paragraph", "heading", "item", "quote", "code", "table", "rule"]
 IS_FACT = "fact"
 Fact = Annotated[str | None, IS_FACT]  # a column that an event sets if its report has the field of the same name
 
@@ -157,17 +159,84 @@ class PeriodOut(TypedDict):
     tone: Tone
 
 
+class TextOut(TypedDict):
+    """A part of a block, and how it is shown."""
+
+    kind: TextKind
+    text: str
+
+
+class BlockOut(TypedDict):
+    """A block of Markdown.
+
+    level: of a heading, from 1; of an item, from 0.
+    mark: of an item, such as "•" or "2."; the language of code; otherwise "".
+    texts: empty in a table and in a rule.
+    rows: of a table: the texts of each cell. The first row is the head.
+    """
+
+    kind: BlockKind
+    level: int
+    mark: str
+    texts: list[TextOut]
+    rows: list[list[list[TextOut]]]
+
+
+class ChoiceOut(TypedDict):
+    """An answer that a question offers."""
+
+    label: str
+    description: str
+
+
+class QuestionOut(TypedDict):
+    """One of the questions that a session asks at once.
+
+    header: a word for it, or "".
+    takes_many: whether several choices may be taken.
+    """
+
+    header: str
+    text: str
+    takes_many: bool
+    choices: list[ChoiceOut]
+
+
+class InputOut(TypedDict):
+    """A member of the input of a tool. Its text may have lines."""
+
+    name: str
+    text: str
+
+
+class AskedOut(TypedDict):
+    """What a session waits for: the whole of it if this computer has the session's transcript.
+
+    words, tool: as in the activity.
+    inputs: of the tool that asks for an approval.
+    plan: the plan that is to be approved.
+    """
+
+    words: str
+    tool: str
+    questions: list[QuestionOut]
+    inputs: list[InputOut]
+    plan: list[BlockOut]
+
+
 class DetailsOut(PlateOut):
     """A session, its last events (oldest first), its timeline, and the agent's last message.
 
-    asks: the question, command or file that it waits for; "" if it waits for nothing, or the host does not send it.
+    asked: what it waits for; null if it waits for nothing.
+    message: the blocks of the last message.
     no_message: the text that the boards show if the last message is null.
     """
 
-    asks: str
+    asked: AskedOut | None
     events: list[EventOut]
     periods: list[PeriodOut]
     last_message: str | None
+    message: list[BlockOut]
     no_message: str
 
 

@@ -41,7 +41,7 @@ from tailhook.plates.changes import situation_of
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
-from tailhook.plates.signs import agents_folder, is_suspended, is_working, last_write
+from tailhook.plates.signs import is_suspended, is_working, last_write, transcript_of_agent
 from tailhook.plates.tables import Plate, is_row_error
 from tailhook.plates.transcript_ends import Title, last_words, open_transcript, read_title
 from tailhook.stores import processes
@@ -565,11 +565,6 @@ def results_in(line: bytes, record: Record) -> frozenset[str]:
         for block in blocks
         if isinstance(block, dict) and block.get("type") == "tool_result" and isinstance(block.get("tool_use_id"), str)
     )
-
-
-def transcript_of_agent(path: str, agent_id: str) -> str:
-    """Return the path of a sub-agent's transcript, in a folder beside the session's (Claude Code 2.1.329)."""
-    return f"{agents_folder(path)}/agent-{Path(agent_id).name}.jsonl"
 
 
 def ends_turn(record: Record) -> bool:

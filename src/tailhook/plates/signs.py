@@ -65,6 +65,11 @@ def agents_folder(path: str) -> str:
     return f"{path.removesuffix('.jsonl')}/subagents"
 
 
+def transcript_of_agent(path: str, agent_id: str) -> str:
+    """Return the path of a sub-agent's transcript, in a folder beside the session's (Claude Code 2.1.329)."""
+    return f"{agents_folder(path)}/agent-{Path(agent_id).name}.jsonl"
+
+
 def changed_at(path: str) -> float:
     """Return when a file was last written, in Unix seconds, or 0 if it is missing."""
     try:

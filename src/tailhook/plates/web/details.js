@@ -1,8 +1,9 @@
 // One session's details: its timeline, the agent's last message, and its events.
 
+import { drawAsked, drawBlocks } from "./blocks.js";
 import { ask, mark } from "./daemon.js";
 import { clock, endPeriods, summary, timeline } from "./timeline.js";
-import { clean, line, make, statusWords } from "./words.js";
+import { line, make, statusWords } from "./words.js";
 
 const MAX_EVENTS = 1000; // in the timeline
 const MAX_LISTED = 200; // events in the list
@@ -12,7 +13,6 @@ const DRAW_INTERVAL_MS = 1000; // between two drawings of the timeline
 const dialog = document.getElementById("details");
 const part = (selector) => dialog.querySelector(selector);
 let shown = null; // the plate
-let asks = ""; // what it waits for
 let unseen = false; // whether it has finished, and no person has looked at it since
 let events = [];
 let periods = [];
@@ -24,11 +24,11 @@ export const shownDetails = () => shown?.session_id;
 export function openDetails(plate) {
   if (!plate) return;
   shown = plate;
-  asks = "";
   unseen = false;
   events = [];
   periods = [];
   part(".message").textContent = "";
+  part(".asked").hidden = true;
   part(".events").replaceChildren();
   part("figure").querySelector("svg")?.remove();
   part("figcaption").textContent = "";
@@ -58,8 +58,9 @@ async function load() {
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
     periods = found.periods;
-    part(".message").textContent = clean(found.last_message) || found.no_message;
-    asks = found.asks;
+    part(".message").replaceChildren(...(found.message.length ? drawBlocks(found.message) : [found.no_message]));
+    part(".asked").hidden = !found.asked;
+    part(".asked").replaceChildren(...(found.asked ? drawAsked(found.asked) : []));
     unseen = found.unseen;
     markSeen();
     drawPlate();
@@ -89,7 +90,6 @@ function drawPlate() {
   status.replaceChildren(sign, make("span", { class: "words" }, statusWords(shown)));
   if (shown.error) status.append(make("span", { class: "error" }, line(shown.error)));
   const facts = [
-    ["Asks", asks],
     ["Title", shown.title],
     ["Prompt", shown.prompt],
     ["Project", shown.project_path],
