@@ -34,7 +34,7 @@ from tailhook.plates.display import (
 from tailhook.plates.markdown import read_markdown
 from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import Plate
-from tailhook.plates.timeline import find_periods
+from tailhook.plates.timeline import find_agents, find_periods, find_tools
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC).timestamp()
 WIDTH, HEIGHT = 104, 20
@@ -79,22 +79,29 @@ STEPS = (
     (0.8, "lib/parser", "idle", "", "", "6/6"),
     (0.8, "shop/mailer", "running", "Bash", "make test", "1/3"),
 )
-# Seconds before NOW, event, tool, what about, status after it.
+# Seconds before NOW, event, tool, what about, status after it, sub-agent.
 EVENTS = (
-    (3720, "session_start", "", "", "running"),
-    (3700, "prompt_submit", "", "", "running"),
-    (3600, "tool_start", "Read", "src/cart/totals.py", "running"),
-    (3500, "tool_call", "Read", "", "running"),
-    (3300, "tool_start", "Edit", "src/cart/coupons.py", "running"),
-    (2900, "tool_call", "Edit", "", "running"),
-    (2800, "permission_asked", "", "", "awaiting_approval"),
-    (2300, "tool_start", "Bash", "make test", "running"),
-    (1700, "tool_call", "Bash", "", "running"),
-    (1600, "stop", "", "", "idle"),
-    (1000, "prompt_submit", "", "", "running"),
-    (900, "tool_start", "Bash", "make test", "running"),
-    (450, "tool_call", "Bash", "", "running"),
-    (312, "tool_start", "AskUserQuestion", "", "awaiting_input"),
+    (3720, "session_start", "", "", "running", ""),
+    (3700, "prompt_submit", "", "", "running", ""),
+    (3600, "tool_start", "Read", "src/cart/totals.py", "running", ""),
+    (3500, "tool_call", "Read", "", "running", ""),
+    (3300, "tool_start", "Edit", "src/cart/coupons.py", "running", ""),
+    (2900, "tool_call", "Edit", "", "running", ""),
+    (2800, "permission_asked", "", "", "awaiting_approval", ""),
+    (2300, "tool_start", "Bash", "make test", "running", ""),
+    (1700, "tool_call", "Bash", "", "running", ""),
+    (1600, "stop", "", "", "idle", ""),
+    (1000, "prompt_submit", "", "", "running", ""),
+    (990, "subagent_start", "", "", None, "tests"),
+    (980, "subagent_start", "", "", None, "docs"),
+    (940, "tool_start", "Grep", "coupon", None, "docs"),
+    (900, "tool_start", "Bash", "make test", "running", ""),
+    (880, "tool_start", "Write", "tests/test_coupons.py", None, "tests"),
+    (640, "tool_call", "Grep", "", None, "docs"),
+    (600, "subagent_stop", "", "", None, "docs"),
+    (480, "subagent_stop", "", "", None, "tests"),
+    (450, "tool_call", "Bash", "", "running", ""),
+    (312, "tool_start", "AskUserQuestion", "", "awaiting_input", ""),
 )
 
 
@@ -157,18 +164,21 @@ class Sessions:
             {
                 "event_type": kind,
                 "tool_name": tool or None,
-                "agent_id": None,
+                "tool_use_id": None,
+                "agent_id": agent or None,
                 "tool_params": {"command": about} if about else None,
                 "error": None,
                 "ts": int((NOW - before) * 1000),
                 "status": status,
             }
-            for before, kind, tool, about, status in EVENTS
+            for before, kind, tool, about, status, agent in EVENTS
         ]
         events, periods = [describe_event(row) for row in rows], find_periods(rows)
         asked = read_asked(self.plates[session_id], can_read=False)
+        agents = find_agents(rows)
+        work = {"periods": periods, "agent_lanes": agents.lanes, "more_agents": agents.more, "tools": find_tools(rows)}
         more = {"asked": asked, "last_message": QUESTION, "message": read_markdown(QUESTION), "no_message": ""}
-        found: dict[str, Any] = json.loads(encode({"events": events, "periods": periods, **more}))
+        found: dict[str, Any] = json.loads(encode({"events": events, **work, **more}))
         return {**self.describe(session_id), **found}
 
     async def mark(self, session_id: str, **marks: bool) -> None:

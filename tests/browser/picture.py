@@ -47,7 +47,7 @@ def main(folder: str, *names: str) -> None:
             page.get_by_text("payments").wait_for()
             if details:
                 page.get_by_text("payments").click()
-                page.locator("#details .events li").first.wait_for()
+                page.locator("#details .tools li").first.wait_for()
                 page.wait_for_timeout(300)
             page.screenshot(path=str(Path(folder) / f"{name}.png"))
             context.close()

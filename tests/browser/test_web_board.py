@@ -566,13 +566,24 @@ def test_details_show_events_last_words_and_the_timeline_and_nothing_comes_from_
     expect(details.locator(".message pre code")).to_have_text(re.compile(r"^with orders.lock"))
     expect(details.locator(".message li")).to_have_text(["1.All 214 tests pass.", re.compile("^2.I would like")])
     events = details.locator(".events li")
-    expect(events).to_have_count(20)
-    assert events.first.inner_text().split("\n")[2] == "permission asked"
+    expect(events).to_have_count(27)
     expect(events.nth(1)).to_contain_text("git push --force-with-lease")
+    expect(events.first).to_be_hidden()  # folded
+    details.get_by_text("Events 27").click()
+    expect(events.first).to_be_visible()
+    assert events.first.inner_text().split("\n")[2] == "permission asked"
+    tools = details.locator(".tools li")
+    expect(tools).to_have_count(11)
+    expect(tools.first).to_have_text(re.compile(r"●\d\d:\d\d:\d\d5m( \d+s)?Bashgit push --force-with-lease"))
+    expect(tools.filter(has_text="Grep").locator(".error")).to_have_text("no such folder: doc")
+    expect(tools.filter(has_text="Grep")).to_contain_text("2m")
     picture = details.get_by_role("img", name=re.compile("^The agent worked 30m 30s, waited for an answer 5m, "))
     expect(picture).to_be_visible()
     assert picture.locator(".bar.awaiting_approval").count() == 2
     assert picture.locator(".bar.awaiting_input").count() == 1
+    lanes = picture.locator(".name").all_text_contents()
+    assert lanes == ["agent", "sub-agents", "", "you"]
+    assert picture.locator(".bar.sub.tool title").first.text_content().startswith(("Grep, 2m", "Write, 5m"))
     assert picture.locator(".bar.tool title").first.text_content().startswith("Read, 1m from ")
     expect(details.locator("figcaption")).to_contain_text("waited for approval 10m")
     assert_bars(board)
@@ -601,7 +612,7 @@ def assert_bars(board):
     after = min((bar for bar in agent if bar["x"] > left), key=lambda bar: bar["x"])
     assert abs(before["x"] + before["width"] - left) < 2
     assert abs(after["x"] - right) < 2
-    assert len({bar["y"] for bar in bars}) == 2  # the agent's lane, and the person's
+    assert len({bar["y"] for bar in bars}) == 4  # the agent's lane, those of two sub-agents, and the person's
 
 
 def test_open_details_follow_the_session(daemon, board):
@@ -666,7 +677,7 @@ def test_axe_finds_nothing_in_light_and_dark_colours_on_a_phone_and_on_a_desktop
     expect(row(board, "old-api")).to_be_visible()
     assert_accessible(board)
     row(board, "payments").click()
-    expect(board.locator("#details .events li")).to_have_count(20)
+    expect(board.locator("#details .events li")).to_have_count(27)
     assert_accessible(board)
     board.keyboard.press("Escape")
     expect(board.locator("#details")).to_be_hidden()
@@ -706,7 +717,7 @@ def assert_fits(page, width):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
     page.locator("#working li").last.locator(".open").click()
-    expect(page.locator("#details .events li").first).to_be_visible()
+    expect(page.locator("#details .tools li").first).to_be_visible()
     assert not is_wide()
     assert not page.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('#details .scroll'))")
     page.keyboard.press("Escape")

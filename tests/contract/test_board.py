@@ -89,6 +89,7 @@ def test_words_of_a_session_neither_style_nor_steer_the_terminal(board_daemon):
     async def play(person):
         await person.sees("[red]x\\x1b]0;o\\x07", "[/]\\u202e\\x9b31m")
         await person.press("enter")
+        await person.press("e")
         await person.sees("[bold]s\\x1b[2J", "tool start")
         assert not set(person.seen) & set("\x1b\x07\x9b\u202e")
 
@@ -241,7 +242,12 @@ def test_enter_shows_the_details_live_and_escape_returns(board_daemon, tmp_path)
     async def play(person):
         await person.sees("docs")
         await person.press("enter")
-        await person.sees("/home/ada/docs", "All [b]done[/b].", "Bash  make test", "prompt submit")
+        await person.sees("/home/ada/docs", "All [b]done[/b].", "3m  Bash  make test", "Events 3 ▸")
+        assert "prompt submit" not in person.seen
+        await person.press("e")
+        await person.sees("prompt submit", "tool starts  Bash  make test")
+        await person.press("e")
+        await person.misses("prompt submit")
         await person.sees("agent", "you", "idle 3m", "now", "● running 6m")
         board_daemon.post("prompt_submit", "s", **fields)
         await person.sees("● running")

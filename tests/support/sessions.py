@@ -77,6 +77,16 @@ SESSIONS = [
     ("/home/me/notes", None, [(240, "prompt_submit", None, None), (200, "stop", None, None)]),
     ("/home/me/src/old-api", "main", [(700, "prompt_submit", None, None), (600, "session_end", None, None)]),
 ]
+# What two sub-agents of the first session did: (minutes ago, event, tool, parameters, sub-agent)
+AGENTS_WORK = [
+    (16, "subagent_start", None, None, "tests"),
+    (15.8, "subagent_start", None, None, "docs"),
+    (15, "tool_start", "Grep", {"pattern": "refund"}, "docs"),
+    (14.5, "tool_start", "Write", {"file_path": "tests/test_refunds.py"}, "tests"),
+    (13, "tool_call", "Grep", "no such folder: doc", "docs"),
+    (12, "subagent_stop", None, None, "docs"),
+    (9.5, "subagent_stop", None, None, "tests"),
+]
 # The first line of the last prompt, by project.
 PROMPTS = {
     "/home/me/src/payments": "Fix the race in refunds: lock the row of the order",
@@ -118,14 +128,16 @@ def sessions(folder: Path) -> "list[dict]":
     os.utime(transcript, ns=((now - 5 * MINUTE) * 1_000_000,) * 2)  # the session waits: it did not go on since
     found = []
     for number, (project, branch, happened) in enumerate(SESSIONS):
-        for minutes, event_type, tool, about in happened:
+        work = [] if number else AGENTS_WORK
+        for minutes, event_type, tool, about, *agent in [*happened, *work]:
             fields = {"event_type": event_type, "tool_name": tool, "git_branch": branch, "project_path": project}
             fields["agent_program"] = "claude-code"
+            fields["agent_id"] = agent[0] if agent else None
             fields["error" if isinstance(about, str) else "tool_params"] = about
             fields["prompt"] = PROMPTS.get(project) if event_type == "prompt_submit" else None
             fields["reply"] = REPLIES.get(project) if event_type == "stop" else None
             at = now - int(minutes * MINUTE)
-            event_id = f"{number}-{at}"
+            event_id = f"{number}-{at}-{agent}"
             kept = {name: value for name, value in fields.items() if value is not None}
             found.append({"event_id": event_id, "session_id": f"session-{number}", "ts": at, **kept})
     for event in found:

@@ -46,7 +46,17 @@ from tailhook.plates.rows import empty_plate
 from tailhook.plates.tables import EVENT_COLUMNS, Plate
 from tailhook.plates.timeline import find_periods
 
-NO_DETAILS = {"asked": None, "events": [], "periods": [], "last_message": None, "message": [], "no_message": ""}
+NO_DETAILS = {
+    "asked": None,
+    "events": [],
+    "periods": [],
+    "agent_lanes": [],
+    "more_agents": 0,
+    "tools": [],
+    "last_message": None,
+    "message": [],
+    "no_message": "",
+}
 EPOCH = "1970-01-01T00:00:00.000Z"
 RUNNING, IDLE, ASKING, CLOSED = Status.RUNNING, Status.IDLE, Status.AWAITING_INPUT, Status.CLOSED
 
@@ -232,11 +242,11 @@ def test_an_age_is_reported_in_its_largest_unit():
 
 def event_row(**fields):
     """A row of the table of events."""
-    common = {**dict.fromkeys(EVENT_COLUMNS), "event_type": "stop", "ts": 1000}
+    common = {**dict.fromkeys(EVENT_COLUMNS), "event_type": "prompt_submit", "ts": 1000}
     return {**common, **fields}
 
 
-def event(at, status, kind="stop", tool=""):
+def event(at, status, kind="prompt_submit", tool=""):
     return event_row(event_type=kind, ts=int(at * 1000), tool_name=tool or None, status=status and status.value)
 
 

@@ -17,16 +17,18 @@ from tailhook.board.view import (
     format_age,
     is_on_board,
     lay_out_bars,
+    lay_out_lane,
     list_labels,
     parse_time,
     plate_age,
     row_age,
     status_words,
     sum_by_status,
+    time_columns,
 )
 from tailhook.hook.answer import plain
 from tailhook.machines.plates import SHELL_TOOL, Status
-from tailhook.plates.fields import DetailsOut, EventOut, PlateOut, StatusOut, Tone
+from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusOut, Tone, ToolOut
 
 DIM = "#8a8f98"
 TONE_COLOURS: dict[Tone, str] = {
@@ -39,6 +41,7 @@ TONE_COLOURS: dict[Tone, str] = {
 BRANCH = "#b48ead"
 TOOL = "#88c0d0"
 DARK = "#14161b"  # on the colour of a tone
+GAP = "#3b4048"
 THINKING = "#2b7a57"  # running without a tool
 # Widths in columns.
 MIN_WIDE_WIDTH = 60  # of a terminal; below it what a session does stands on a second line
@@ -252,8 +255,11 @@ def format_clock(at: float, form: str = "%H:%M:%S") -> str:
 # ---- the timeline ------------------------------------------------------------
 
 
-def draw_timeline(pieces: Sequence[Piece], now: float, width: int) -> Text:
-    """Return the timeline: the agent's lane, the person's lane, and the times."""
+def draw_timeline(pieces: Sequence[Piece], now: float, width: int, lanes: Sequence[Sequence[PeriodOut]] = ()) -> Text:
+    """Return the timeline: the agent's lane, those of its sub-agents, the person's lane, and the times.
+
+    lanes: of the sub-agents.
+    """
     if not pieces:
         return Text("Nothing to draw yet.", DIM)
     found = lay_out_bars(pieces, width - LANE_NAME_WIDTH)
@@ -263,13 +269,52 @@ def draw_timeline(pieces: Sequence[Piece], now: float, width: int) -> Text:
     for bar in found:
         mine, other = (agent, person) if bar.piece.period["lane"] == "agent" else (person, agent)
         mine.append(label_of(bar), f"{DARK} on {colour_of(bar.piece)}")
-        other.append("·" * bar.width, "#3b4048")
-    return Text("\n").join([agent, person, draw_times(found, now, width)])
+        other.append("·" * bar.width, GAP)
+    times = time_columns(pieces, width - LANE_NAME_WIDTH) if lanes else []
+    below = [draw_lane(lay_out_lane(lane, times, now)) for lane in lanes]
+    return Text("\n").join([agent, *below, person, draw_times(found, now, width)])
 
 
-def draw_sums(pieces: Sequence[Piece], statuses: Iterable[StatusOut]) -> Columns:
-    """Return the time in each status, in as many columns as fit."""
+def draw_lane(bars: Iterable[Bar | int]) -> Text:
+    """Return the lane of sub-agents.
+
+    bars: a number is the width of a gap.
+    """
+    text = Text(f"{'└ sub':<{LANE_NAME_WIDTH}}", DIM)
+    for bar in bars:
+        if isinstance(bar, int):
+            text.append("·" * bar, GAP)
+        else:
+            text.append(label_of(bar), f"{DARK} on {colour_of(bar.piece)}")
+    return text
+
+
+def draw_tools(found: Sequence[ToolOut], now: float) -> Text:
+    """Return the uses of tools, newest first: when each began, how long it took, and its error.
+
+    now: Unix seconds.
+    """
+    text = Text("No tools." if not found else "", no_wrap=True, overflow="ellipsis")
+    for number, tool in enumerate(found):
+        lasted = (now if tool["end"] is None else tool["end"] / 1000) - tool["start"] / 1000
+        sign, colour = ("✗", TONE_COLOURS["error"]) if tool["error"] else ("✓", DIM)
+        if tool["end"] is None:
+            sign, colour = "●", TONE_COLOURS["running"]
+        text.append("\n" if number else "").append(f"{format_clock(tool['start'] / 1000)} ", DIM)
+        text.append(f"{sign} ", colour).append(f"{format_age(lasted):>4}  ", colour).append(tool["name"], TOOL)
+        text.append("  sub-agent" if tool["agent_id"] else "", DIM)
+        text.append(f"  {tool['about']}" if tool["about"] else "")
+        text.append(f"  {tool['error']}" if tool["error"] else "", TONE_COLOURS["error"])
+    return text
+
+
+def draw_sums(pieces: Sequence[Piece], statuses: Iterable[StatusOut], more_agents: int) -> Columns:
+    """Return the time in each status, in as many columns as fit.
+
+    more_agents: how many sub-agents have no lane.
+    """
     sums = sum_by_status(pieces)
+    more = [Text(f"+ {more_agents} sub-agents at the same time", DIM)] if more_agents else []
     return Columns(
         [
             Text.assemble(
@@ -278,7 +323,8 @@ def draw_sums(pieces: Sequence[Piece], statuses: Iterable[StatusOut]) -> Columns
             )
             for status in statuses
             if status["status"] in sums
-        ],
+        ]
+        + more,
         padding=(0, 3),
     )
 

@@ -19,13 +19,13 @@ from tailhook.board.source import Source
 from tailhook.board.view import Piece, end_periods, read_details
 from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
-from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut
+from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
-    ("Enter", "its details: timeline, last message, events"),
+    ("Enter", "its details: what it asks, timeline, last message, tools; e: the raw events"),
     ("o", "go there: show the terminal in which it runs"),
     ("y", "copy the command that resumes it"),
     (FILTER_KEY, "filter: words that must all occur in"),
@@ -65,25 +65,31 @@ class Timeline(Widget):
     def __init__(self) -> None:
         super().__init__()
         self.pieces: list[Piece] = []
+        self.lanes: list[list[PeriodOut]] = []
         self.now = 0.0
 
-    def show(self, pieces: list[Piece], now: float) -> None:
+    def show(self, pieces: list[Piece], lanes: list[list[PeriodOut]], now: float) -> None:
         """Draw these pieces.
 
+        lanes: of the sub-agents.
         now: Unix seconds.
         """
-        self.pieces, self.now = pieces, now
+        self.pieces, self.lanes, self.now = pieces, lanes, now
+        self.styles.height = 3 + len(lanes)
         self.refresh()
 
     def render(self) -> Text:
         """Return the drawn timeline."""
-        return rows.draw_timeline(self.pieces, self.now, self.size.width)
+        return rows.draw_timeline(self.pieces, self.now, self.size.width, self.lanes)
 
 
 class DetailsScreen(Screen[None]):
     """The details of one session."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,backspace", "back", "back")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,enter,backspace", "back", "back"),
+        Binding("e", "events", "events"),
+    ]
 
     def __init__(self, plate: PlateOut, statuses: StatusesOut, source: Source, now: Callable[[], float]) -> None:
         super().__init__()
@@ -94,7 +100,11 @@ class DetailsScreen(Screen[None]):
         self.details: DetailsOut | None = None
         self.stale = True  # whether the daemon has newer details
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
-        self.facts, self.asked, self.sums, self.words, self.events = (Static(markup=False) for _ in range(5))
+        self.facts, self.asked, self.sums, self.words, self.tools, self.events = (
+            Static(markup=False) for _ in range(6)
+        )
+        self.events.display = False
+        self.fold = Static(markup=False, classes="heading")  # the heading of the events
         self.timeline = Timeline()
 
     def compose(self) -> ComposeResult:
@@ -107,7 +117,9 @@ class DetailsScreen(Screen[None]):
             yield self.sums
             yield Static("Last message", classes="heading")
             yield self.words
-            yield Static("Events", classes="heading")
+            yield Static("Tools", classes="heading")
+            yield self.tools
+            yield self.fold
             yield self.events
         yield WholeFooter(compact=True)
 
@@ -137,6 +149,7 @@ class DetailsScreen(Screen[None]):
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
         self.events.update(rows.draw_events(self.details["events"]))
+        self.show_fold()
         asked, message = self.details["asked"], self.details["message"]
         self.asked.display = asked is not None
         self.asked.update(blocks.draw_asked(asked) if asked else "")
@@ -149,8 +162,21 @@ class DetailsScreen(Screen[None]):
             now = self.now()
             pieces = end_periods(self.details["periods"], now)
             self.facts.update(rows.draw_facts(self.details, now))
-            self.timeline.show(pieces, now)
-            self.sums.update(rows.draw_sums(pieces, self.statuses["statuses"]))
+            self.timeline.show(pieces, self.details["agent_lanes"], now)
+            self.sums.update(rows.draw_sums(pieces, self.statuses["statuses"], self.details["more_agents"]))
+            self.tools.update(rows.draw_tools(self.details["tools"], now))
+
+    def show_fold(self) -> None:
+        """Draw the heading of the events: their number, and the key that shows them."""
+        count = len(self.details["events"]) if self.details else 0
+        self.fold.update(f"Events {count}{'' if self.events.display else ' ▸  e shows them'}")
+
+    def action_events(self) -> None:
+        """Show the events, or fold them into their heading."""
+        self.events.display = not self.events.display
+        self.show_fold()
+        if self.events.display:
+            self.fold.scroll_visible(top=True)
 
     def action_back(self) -> None:
         """Return to the list."""

@@ -160,11 +160,17 @@ def read_details(fields: Mapping[str, Any]) -> DetailsOut:
         {
             **clean(fields),
             "events": [cast("EventOut", clean(event)) for event in fields["events"]],
-            "periods": [cast("PeriodOut", clean(period)) for period in fields["periods"]],
+            "periods": read_periods(fields["periods"]),
+            "agent_lanes": [read_periods(lane) for lane in fields["agent_lanes"]],
             "asked": clean_value(fields["asked"], clean_lines),
             "message": clean_value(fields["message"], clean_lines),
         },
     )
+
+
+def read_periods(periods: Iterable[Mapping[str, Any]]) -> list[PeriodOut]:
+    """Return a lane of the timeline from the daemon's JSON."""
+    return [cast("PeriodOut", clean(period)) for period in periods]
 
 
 # ---- the timeline ------------------------------------------------------------
@@ -244,6 +250,31 @@ def lay_out_bars(pieces: Sequence[Piece], width: int) -> list[Bar]:
     for index, same in groupby(assign_columns(pieces, width)):
         size = len(list(same))
         found.append(Bar(left, size, pieces[index]))
+        left += size
+    return found
+
+
+def time_columns(pieces: Sequence[Piece], width: int) -> list[float]:
+    """Return the time in the middle of each column of a timeline, in Unix seconds."""
+    times = []
+    for _, size, piece in lay_out_bars(pieces, width):
+        column = (piece.end - piece.start) / size
+        times += [piece.start + (number + 0.5) * column for number in range(size)]
+    return times
+
+
+def lay_out_lane(periods: Iterable[PeriodOut], times: Sequence[float], now: float) -> list[Bar | int]:
+    """Return a lane with gaps: bars, and the widths of the gaps.
+
+    times: of the columns, as of `time_columns`.
+    """
+    pieces = end_periods(periods, now)
+    indexes = [next((n for n, one in enumerate(pieces) if one.start <= at <= one.end), -1) for at in times]
+    found: list[Bar | int] = []
+    left = 0
+    for index, same in groupby(indexes):
+        size = len(list(same))
+        found.append(size if index < 0 else Bar(left, size, pieces[index]))
         left += size
     return found
 

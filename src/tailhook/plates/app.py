@@ -39,7 +39,7 @@ from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
 from tailhook.plates.tables import Plate
-from tailhook.plates.timeline import find_periods
+from tailhook.plates.timeline import find_agents, find_periods, find_tools
 from tailhook.plates.transcript_ends import last_words
 
 WEB = Path(__file__).with_name("web")
@@ -316,12 +316,16 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         rows = database.events_of(session_id, events) if events else []
         can_read = events > 0 and plate["owner"] == inbox.id
+        agents = find_agents(rows)
         message = last_words(plate["transcript_path"] or "") if can_read else None
         return {
             **hub.describe(plate),
             "asked": read_asked(plate, can_read),
             "events": [describe_event(row) for row in rows],
             "periods": find_periods(rows),
+            "agent_lanes": agents.lanes,
+            "more_agents": agents.more,
+            "tools": find_tools(rows),
             "last_message": message,
             "message": read_markdown(message or ""),
             "no_message": NO_MESSAGE,

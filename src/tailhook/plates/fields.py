@@ -14,7 +14,7 @@ from tailhook.machines.plates import Status
 
 BoardGroup = Literal["waits", "finished", "stuck", "working", "rest"]
 Tone = Literal["attention", "error", "running", "idle", "muted"]  # what a status looks like; each screen maps it
-Lane = Literal["agent", "you"]
+Lane = Literal["agent", "sub-agent", "you"]
 TextKind = Literal["text", "code", "strong", "emphasis"]
 BlockKind = Literal["paragraph", "heading", "item", "quote", "code", "table", "rule"]
 IS_FACT = "fact"
@@ -144,7 +144,7 @@ class PeriodOut(TypedDict):
     """A time in which a session did one thing. Each period begins at the end of the previous one.
 
     start, end: Unix milliseconds. end: null if it lasts.
-    lane: "agent" if the agent works, "you" if it waits for the person.
+    lane: "agent" if the agent works, "sub-agent" if one of its sub-agents does, "you" if it waits for the person.
     tool: the tool that ran, or "".
     label: what the session did, or what the person has to do.
     tone: how the status is shown.
@@ -157,6 +157,23 @@ class PeriodOut(TypedDict):
     tool: str
     label: str
     tone: Tone
+
+
+class ToolOut(TypedDict):
+    """A use of a tool.
+
+    about: what it worked on, or "".
+    agent_id: the sub-agent that used it, or null.
+    start, end: Unix milliseconds. end: null if it runs.
+    error: why it failed; "" if it did not.
+    """
+
+    name: str
+    about: str
+    agent_id: str | None
+    start: int
+    end: int | None
+    error: str
 
 
 class TextOut(TypedDict):
@@ -228,6 +245,9 @@ class DetailsOut(PlateOut):
     """A session, its last events (oldest first), its timeline, and the agent's last message.
 
     asked: what it waits for; null if it waits for nothing.
+    agent_lanes: the work of its sub-agents in lanes with gaps. Sub-agents that work one after another share a lane.
+    more_agents: how many sub-agents have no lane, because too many worked at the same time.
+    tools: the newest uses of tools, newest first.
     message: the blocks of the last message.
     no_message: the text that the boards show if the last message is null.
     """
@@ -235,6 +255,9 @@ class DetailsOut(PlateOut):
     asked: AskedOut | None
     events: list[EventOut]
     periods: list[PeriodOut]
+    agent_lanes: list[list[PeriodOut]]
+    more_agents: int
+    tools: list[ToolOut]
     last_message: str | None
     message: list[BlockOut]
     no_message: str

@@ -3,7 +3,7 @@
 import { drawAsked, drawBlocks } from "./blocks.js";
 import { ask, mark } from "./daemon.js";
 import { clock, endPeriods, summary, timeline } from "./timeline.js";
-import { line, make, statusWords } from "./words.js";
+import { line, make, span, statusWords } from "./words.js";
 
 const MAX_EVENTS = 1000; // in the timeline
 const MAX_LISTED = 200; // events in the list
@@ -16,6 +16,9 @@ let shown = null; // the plate
 let unseen = false; // whether it has finished, and no person has looked at it since
 let events = [];
 let periods = [];
+let agents = []; // lanes of sub-agents
+let moreAgents = 0; // that have no lane
+let tools = [];
 let soon = 0;
 
 // Return the id of the session whose details are shown.
@@ -26,7 +29,7 @@ export function openDetails(plate) {
   shown = plate;
   unseen = false;
   events = [];
-  periods = [];
+  periods = agents = tools = [];
   part(".message").textContent = "";
   part(".asked").hidden = true;
   part(".events").replaceChildren();
@@ -57,13 +60,15 @@ async function load() {
     if (id !== shown.session_id) return;
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
-    periods = found.periods;
+    ({ periods, agent_lanes: agents, tools } = found);
+    moreAgents = found.more_agents;
     part(".message").replaceChildren(...(found.message.length ? drawBlocks(found.message) : [found.no_message]));
     part(".asked").hidden = !found.asked;
     part(".asked").replaceChildren(...(found.asked ? drawAsked(found.asked) : []));
     unseen = found.unseen;
     markSeen();
     drawPlate();
+    drawTools();
     drawEvents();
     drawTimeline();
   } catch (error) {
@@ -113,7 +118,26 @@ function drawPlate() {
 
 const when = (stamp) => new Date(stamp).toLocaleString([], { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 
+function drawTools() {
+  part(".tools").replaceChildren(...tools.map(toolLine));
+  part(".no-tools").hidden = tools.length > 0;
+}
+
+function toolLine({ name, about, agent_id, start, end, error }) {
+  const runs = end === null;
+  const [symbol, words, tone] = error ? ["✗", "failed", "error"] : runs ? ["●", "runs", "running"] : ["✓", "done", "muted"];
+  const sign = make("span", { class: "sign", "data-tone": tone, role: "img", "aria-label": words, title: words }, symbol);
+  const time = make("time", { datetime: new Date(start).toISOString() }, clock(start, true));
+  const lasted = make("span", { class: "lasted" }, span((end ?? Date.now()) - start, true));
+  const shown = make("li", {}, sign, time, lasted, make("span", { class: "tool" }, line(name, 100)));
+  if (agent_id) shown.append(make("small", {}, "sub-agent"));
+  shown.append(make("bdi", { class: "about" }, line(about)));
+  if (error) shown.append(make("bdi", { class: "error" }, line(error)));
+  return shown;
+}
+
 function drawEvents() {
+  part(".count-of-events").textContent = String(events.length);
   const newest = events.slice(-MAX_LISTED).reverse();
   part(".events").replaceChildren(...newest.map(eventLine));
   part(".events").start = events.length;
@@ -141,12 +165,14 @@ function drawTimeline() {
   if (!dialog.open || width < 100) return;
   const now = Date.now();
   const pieces = endPeriods(periods, now);
-  const picture = timeline(pieces, width);
+  const lanes = agents.map((lane) => endPeriods(lane, now));
+  const picture = timeline(pieces, lanes, width);
   const before = figure.querySelector("svg");
   if (before && picture) before.replaceWith(picture);
   else if (picture) figure.prepend(picture);
   else before?.remove();
-  const words = summary(pieces);
+  const more = moreAgents ? ` ${moreAgents} more sub-agent${moreAgents > 1 ? "s" : ""} worked at the same time.` : "";
+  const words = summary(pieces) + more;
   if (part("figcaption").textContent !== words) part("figcaption").textContent = words;
 }
 
@@ -154,5 +180,6 @@ new ResizeObserver(drawTimeline).observe(part("figure"));
 setInterval(() => {
   if (!dialog.open || shown.status === "closed") return;
   part(".status .words").textContent = statusWords(shown);
+  if (tools.some(({ end }) => end === null)) drawTools();
   drawTimeline();
 }, DRAW_INTERVAL_MS);

@@ -2,9 +2,9 @@
 
 import { draw, line, span } from "./words.js";
 
-const LANES = ["agent", "you"];
-const LEFT = 52; // width of the lanes' names
+const LEFT = 76; // width of the lanes' names
 const HEIGHT = 26;
+const AGENT_HEIGHT = 20; // of a sub-agents' lane
 const GAP = 8;
 const AXIS = 22;
 const LETTER = 7; // about the width of one letter in a bar
@@ -28,36 +28,44 @@ export function summary(parts) {
 }
 
 // Return the picture of periods with an end, `width` pixels wide, or null if there is nothing to draw.
-export function timeline(parts, width) {
+// agents: the lanes of the sub-agents.
+export function timeline(parts, agents, width) {
   if (!parts.length) return null;
   const first = Math.min(...parts.map((part) => part.start));
   const last = Math.max(first + 1000, ...parts.map((part) => part.end));
   const x = (at) => LEFT + ((at - first) / (last - first)) * (width - LEFT - 1);
-  const y = (lane) => lane * (HEIGHT + GAP);
-  const height = y(LANES.length) + AXIS;
+  const lanes = [{ name: "agent", height: HEIGHT, parts: parts.filter(({ lane }) => lane === "agent") }];
+  for (const [at, lane] of agents.entries()) lanes.push({ name: at ? "" : "sub-agents", height: AGENT_HEIGHT, parts: lane });
+  lanes.push({ name: "you", height: HEIGHT, parts: parts.filter(({ lane }) => lane === "you") });
+  let bottom = 0;
+  for (const lane of lanes) {
+    lane.y = bottom;
+    bottom += lane.height + GAP;
+  }
+  const height = bottom + AXIS;
   const label = summary(parts) || "The timeline has just begun.";
   const picture = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": label });
-  picture.append(...axis(first, last, x, y(LANES.length)));
-  for (const [lane, name] of LANES.entries()) {
+  picture.append(...axis(first, last, x, bottom));
+  for (const lane of lanes) {
     picture.append(
-      draw("rect", { class: "lane", x: LEFT, y: y(lane), width: width - LEFT, height: HEIGHT, rx: 4 }),
-      draw("text", { class: "name", x: 0, y: y(lane) + 17 }, name),
+      draw("rect", { class: "lane", x: LEFT, y: lane.y, width: width - LEFT, height: lane.height, rx: 4 }),
+      draw("text", { class: "name", x: 0, y: lane.y + lane.height / 2 + 4 }, lane.name),
     );
   }
-  for (const part of parts) picture.append(bar(part, x, y(LANES.indexOf(part.lane))));
+  for (const lane of lanes) picture.append(...lane.parts.filter(({ end }) => end >= first).map((part) => bar(part, lane, x)));
   return picture;
 }
 
-function bar(part, x, y) {
-  const left = x(part.start);
+function bar(part, { y, height }, x) {
+  const left = Math.max(LEFT, x(part.start));
   const width = Math.max(1.5, x(part.end) - left);
   const name = line(part.label, 80);
   const title = `${name}, ${span(part.end - part.start, true)} from ${clock(part.start, true)}`;
-  const drawn = draw("g", { class: `bar ${part.status}${part.tool && " tool"}`, "data-tone": part.tone }, draw("title", {}, title));
-  drawn.append(draw("rect", { x: left, y, width, height: HEIGHT, rx: Math.min(4, width / 2) }));
+  const drawn = draw("g", { class: `bar ${part.lane === "sub-agent" ? "sub" : part.status}${part.tool && " tool"}`, "data-tone": part.tone }, draw("title", {}, title));
+  drawn.append(draw("rect", { x: left, y, width, height, rx: Math.min(4, width / 2) }));
   const room = Math.floor((width - 10) / LETTER);
   const label = name.length > room ? `${name.slice(0, room - 1)}…` : name;
-  if (label.length <= room && room > 3) drawn.append(draw("text", { x: left + 6, y: y + 17 }, label));
+  if (label.length <= room && room > 3) drawn.append(draw("text", { x: left + 6, y: y + height / 2 + 4 }, label));
   return drawn;
 }
 
