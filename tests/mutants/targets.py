@@ -65,5 +65,7 @@ TARGETS: dict[str, str] = {
     "plates/display.py": f"unit/test_board_view.py {SHOWN} -k 'not postgresql'",
     "plates/health.py": HEALTH,
     "plates/inbox.py": INBOX,
+    "plates/notice_settings.py": "unit/test_notices.py",
+    "plates/notices.py": "unit/test_notices.py",
     "plates/timeline.py": "unit/test_board_view.py",
 }

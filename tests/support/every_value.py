@@ -95,6 +95,16 @@ def json_lines(*values: object) -> bytes:
     )
 
 
+NOTIFY = {
+    "terminal": ["osc9"],
+    "command": ["notify"],
+    "webhook": "http://localhost:9/a",
+    "format": "slack",
+    "on": ["waits"],
+    "quiet": "22:00-07:00",
+}
+
+
 class Surroundings:
     """A home and a project in a temporary folder, made again by each `run`."""
 
@@ -151,7 +161,7 @@ class Surroundings:
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
             "gate": RULES,
-            "plates": {"autostart": False, "notify": {"terminal": ["osc9"]}},
+            "plates": {"autostart": False, "notify": NOTIFY},
         }
         return {
             "payload": json.dumps(payload).encode(),

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from tailhook._core import unix_time
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, Status
-from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut
+from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut, activity_text
 
 RAW = ("session_id", "search")  # unchanged from the daemon: they may hold control characters
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -101,16 +101,8 @@ def status_words(plate: PlateOut, now: float) -> str:
 
 
 def activity_words(plate: PlateOut) -> str:
-    """Return what a session asks, does or did last, on one line.
-
-    >>> activity_words({"hidden": False, "activity": {"words": "asks", "tool": "", "text": "Which?", "choices": ["a"]}})
-    'asks Which?  1 a'
-    """
-    if plate["hidden"]:
-        return "hidden"
-    activity = plate["activity"]
-    said = " ".join(filter(None, (activity["words"], activity["tool"], activity["text"])))
-    return "  ".join([said, *(f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1))])
+    """Return what a session asks, does or did last, on one line."""
+    return "hidden" if plate["hidden"] else activity_text(plate["activity"])
 
 
 def plate_age(plate: PlateOut, now: float) -> str:

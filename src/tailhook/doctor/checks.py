@@ -44,6 +44,7 @@ from tailhook.install.survey import (
     survey_host,
 )
 from tailhook.machines import CLAIM, idle, ralph_briefing, whole_number
+from tailhook.plates.notice_settings import check_settings
 from tailhook.pool.installation import CLIENT_FILE, client_folder, real_interpreter
 from tailhook.stores import loop
 from tailhook.stores.atomic import replace_file, state_folder, state_folder_path
@@ -338,6 +339,8 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"{section}.{key} has unknown forms: {', '.join(sorted(unknown))}"
             elif isinstance(value, list) and len(value) > config.MAX_MEMBERS:
                 yield f"{section}.{key} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
+        if section == "plates" and not of_project:
+            yield from check_settings(config.usable_values(keys, config.KEYS[section]))
         if section in MACHINES:
             check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
             yield from check(keys) if check else ()

@@ -76,6 +76,10 @@ def check_answer() -> Iterator[Finding]:
                 " refuses:  tailhook plates serve"
             )
             yield finding(WARNING, what, advice)
+        # a daemon of an older version does not report this
+        for target, failure in figures.get("notice_failures", {}).items():
+            what = f"the last notice of plates.notify.{target} was not sent: {failure}"
+            yield finding(WARNING, what, "This is reported until a notice is sent. The recipes are in docs/board.md.")
 
 
 def check_start(start: str) -> Iterator[Finding]:

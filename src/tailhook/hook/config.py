@@ -137,9 +137,14 @@ def is_seconds(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value <= MAX_SECONDS
 
 
+def is_command_line(value: object) -> bool:
+    """Return whether a value is a program with its arguments: without one of them it would be another command."""
+    return isinstance(value, list) and 0 < len(value) <= MAX_MEMBERS and all(map(is_text, value)) and value[0] != ""
+
+
 def is_object(value: object) -> bool:
     """Return whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
-IS_USABLE = {"text": is_text, "flag": is_flag, "seconds": is_seconds}
+IS_USABLE = {"text": is_text, "flag": is_flag, "seconds": is_seconds, "command": is_command_line}

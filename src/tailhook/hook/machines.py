@@ -58,8 +58,24 @@ MACHINES: "dict[str, Machine]" = {
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {
         "reports": True,
-        "keys": {"autostart": "flag", "notify.terminal": "texts"},
-        "user_keys": ("autostart", "notify.terminal"),
+        "keys": {
+            "autostart": "flag",
+            "notify.terminal": "texts",
+            "notify.command": "command",
+            "notify.webhook": "text",
+            "notify.format": "text",
+            "notify.on": "texts",
+            "notify.quiet": "text",
+        },
+        "user_keys": (
+            "autostart",
+            "notify.terminal",
+            "notify.command",
+            "notify.webhook",
+            "notify.format",
+            "notify.on",
+            "notify.quiet",
+        ),
         "stores": ("processes", "spool"),
     },
 }

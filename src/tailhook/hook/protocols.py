@@ -6,9 +6,9 @@ from tailhook.hook.event import HookEvent
 from tailhook.machines import Verdict
 from tailhook.stores.atomic import Lock
 
-# Kinds of a configuration key's value: a text, true or false, a number of seconds, or a list of texts, of folders (a
-# project's own file may name only folders inside the project) or of objects.
-KeyKind = Literal["text", "flag", "seconds", "texts", "paths", "objects"]
+# Kinds of a configuration key's value: a text, true or false, a number of seconds, a program with its arguments, or a
+# list of texts, of folders (a project's own file may name only folders inside the project) or of objects.
+KeyKind = Literal["text", "flag", "seconds", "command", "texts", "paths", "objects"]
 
 
 class Machine(TypedDict, total=False):

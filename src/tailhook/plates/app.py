@@ -111,6 +111,7 @@ class Figures(BaseModel):
     """Figures about the daemon.
 
     lag_ms: from a hook's clock to the database.
+    notice_failures: why the last notice failed, by its target ("command" or "webhook"); without those that were sent.
     """
 
     version: str
@@ -122,6 +123,7 @@ class Figures(BaseModel):
     lag_ms: dict[str, float]
     spool_bytes: int
     spool_lost: int
+    notice_failures: dict[str, str]
     listeners: int
 
 
@@ -138,6 +140,7 @@ class Hub:
         self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
         self.changed_since: dict[object, set[str]] = {}  # sessions changed since a `load` began, by the load
         self.backlog = 0  # events that wait while the daemon catches up
+        self.notice_failures: dict[str, str] = {}  # by target, see `notice_sending.Courier`
 
     async def load(self, read: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
         """Read the projects' paths of all plates in the database, and forget other sessions.
@@ -402,6 +405,7 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             lag_ms={"median": median(lags), "p99": lags[len(lags) * 99 // 100]},
             spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
+            notice_failures=hub.notice_failures,
             listeners=len(hub.queues),
         )
 

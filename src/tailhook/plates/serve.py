@@ -25,6 +25,9 @@ from tailhook.plates.guard import LimitBody
 from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.logs import log_fault
+from tailhook.plates.notice_sending import Courier
+from tailhook.plates.notice_settings import read_notice_settings
+from tailhook.plates.notices import DELAY_S, NoticeQueue
 from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt, open_database, set_aside
 from tailhook.plates.options import DaemonOptions, load_options, make_absolute
 from tailhook.plates.pg_notify import listen
@@ -164,7 +167,11 @@ class Daemon:
         self.database = open_or_replace_database(options, self.hub)
         self.inbox = Inbox(paths.state_path(), self.database, self.hub.catching_up)
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
+        self.notices = NoticeQueue(self.inbox.id)
+        self.notices_wait = asyncio.Event()
+        self.courier = Courier(self.hub.notice_failures)
         self.database.changed = self.publish
+        self.database.removed = self.publish_removal
 
     async def run(self, ready: Callable[[str], None]) -> None:
         """Serve until a signal comes, or until `watch` returns.
@@ -186,6 +193,7 @@ class Daemon:
                 self.ingest_when_woken(woken),
                 self.check_health(due),
                 self.prune(),
+                self.send_notices(),
             ]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(listen(self.database, self.hub))
@@ -268,6 +276,20 @@ class Daemon:
         """Send a changed plate to the boards. The health check looks at it soon."""
         self.hub.changed(plate)
         self.health.note(plate)
+        if self.hub.loop:
+            self.hub.loop.call_soon_threadsafe(self.note_for_notices, plate)
+
+    def publish_removal(self, session_id: str) -> None:
+        """Send to the boards that a plate is gone. It gives no notice any more."""
+        self.hub.removed(session_id)
+        if self.hub.loop:
+            self.hub.loop.call_soon_threadsafe(self.notices.forget, session_id)
+
+    def note_for_notices(self, plate: Plate) -> None:
+        """Note a changed plate for the notices, in the event loop's thread."""
+        self.notices.note(plate, time.time(), time.monotonic())
+        if self.notices.waiting:
+            self.notices_wait.set()
 
     async def watch(self, woken: asyncio.Event, due: asyncio.Event, servers: list[Server]) -> None:
         """Check each second what no event reports. A daemon at rest has only this timer.
@@ -288,8 +310,11 @@ class Daemon:
         self.is_cut_off = True
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
-        """Load the projects' names; then read the spool now, and whenever it changed."""
+        """Load the projects' names and the sessions' groups; then read the spool now, and whenever it changed."""
         await self.hub.load(self.read_project_paths)
+        found: list[Plate] = []
+        await self.retry("the open sessions", lambda: found.extend(self.database.open_plates(self.inbox.id)))
+        self.notices.load(found)
         while True:
             woken.clear()
             await self.retry("the spool", self.inbox.ingest)
@@ -307,6 +332,24 @@ class Daemon:
             await due.wait()
             await self.retry("the health check", self.health.check)
             due.clear()
+
+    async def send_notices(self) -> None:
+        """Send the notices of changed sessions, some seconds after each change; none while the daemon catches up.
+
+        Reads the configuration before each sending, so a change of it needs no new start.
+        """
+        while True:
+            await self.notices_wait.wait()
+            await asyncio.sleep(DELAY_S)
+            if self.inbox.backlog:
+                continue
+            settings = await asyncio.to_thread(read_notice_settings)
+            time.tzset()  # the user may have changed the time zone
+            now = time.localtime()
+            due = self.notices.take(settings, time.monotonic(), now.tm_hour * 60 + now.tm_min, self.hub.names.name_of)
+            if not self.notices.waiting:
+                self.notices_wait.clear()
+            await self.courier.send(due, settings)
 
     async def prune(self) -> None:
         """Remove old plates and events, at an interval."""
