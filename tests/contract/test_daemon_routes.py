@@ -4,7 +4,7 @@ import json
 import os
 
 import pytest
-from support.daemon import request
+from support.daemon import daemon_in, request
 from support.usual_secrets import SECRETS, is_shown, written
 
 IS_JSON = {"content-type": "application/json"}
@@ -226,3 +226,16 @@ def test_x_forwarded_for_does_not_change_the_host(own):
     headers = {"Authorization": f"Bearer {own.token}", "X-Forwarded-For": "192.0.2.7"}
     assert request("POST", f"{own.base}/events", json=body, headers=headers).status_code == 200
     assert own.plates()["s"]["host"] == os.uname().nodename
+
+
+@pytest.mark.parametrize(
+    ("seconds", "note"),
+    [(900, "nothing happened for 15 min"), (0, ""), ("15", "nothing happened for 10 min")],
+)
+def test_the_users_configuration_sets_when_a_session_is_stuck(tmp_path, seconds, note):
+    folder = tmp_path / ".config/tailhook"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"plates": {"stuck_after": seconds}}))
+    with daemon_in(tmp_path) as own:
+        groups = own.start().ask("GET", "/statuses").json()["groups"]
+    assert [group["note"] for group in groups if group["id"] == "stuck"] == [note]

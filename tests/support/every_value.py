@@ -161,7 +161,7 @@ class Surroundings:
             "triage": {"state_dirs": [".claude/triage_state"], "while_active": "progress"},
             "memory": {"profile": "seed"},
             "gate": RULES,
-            "plates": {"autostart": False, "notify": NOTIFY},
+            "plates": {"autostart": False, "notify": NOTIFY, "stuck_after": 900},
         }
         return {
             "payload": json.dumps(payload).encode(),

@@ -257,7 +257,7 @@ def timeline(events, now):
 
 
 def piece(start, end, status, tool=""):
-    [period] = find_periods([event(start, status, "tool_start" if tool else "stop", tool)])
+    [period] = find_periods([event(start, status, "tool_start" if tool else "prompt_submit", tool)])
     return Piece(start, end, period)
 
 

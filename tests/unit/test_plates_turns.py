@@ -1,10 +1,12 @@
 """Whether a session's turn is over, whether a person has seen that, and whether a running one is stuck."""
 
+import math
+
 import pytest
 from support.plate_reports import asked, report
 
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL, STUCK_TIMEOUT, Look, Status, is_stuck
-from tailhook.plates.display import describe_plate
+from tailhook.plates.display import describe_plate, describe_statuses
 
 
 def shown(database, session="s"):
@@ -169,6 +171,25 @@ def test_only_a_running_session_can_be_stuck(status, age, expected):
     assert is_stuck(status, 1000.0, 1000.0 + age) is expected
 
 
+@pytest.mark.parametrize(("timeout", "age", "expected"), [(60, 61, True), (60, 60, False), (math.inf, 10**9, False)])
+def test_the_user_chooses_when_a_session_is_stuck(timeout, age, expected):
+    assert is_stuck(Status.RUNNING, 1000.0, 1000.0 + age, timeout) is expected
+
+
+@pytest.mark.parametrize(
+    ("timeout", "note"),
+    [
+        (STUCK_TIMEOUT, "nothing happened for 10 min"),
+        (90, "nothing happened for 90 s"),
+        (5400, "nothing happened for 90 min"),
+        (math.inf, ""),
+    ],
+)
+def test_the_boards_show_after_which_time_a_session_is_stuck(timeout, note):
+    [group] = [one for one in describe_statuses(timeout)["groups"] if one["id"] == "stuck"]
+    assert group["note"] == note
+
+
 def let_pass(world, seconds):
     world.now += seconds
     world.health.check()
@@ -191,6 +212,18 @@ def test_a_session_is_stuck_after_ten_minutes_without_an_event_although_its_comm
     assert (after["status"], after["quiet_since"], after["activity"]["text"]) == (Status.RUNNING, began, "make all")
     world.event("s", "tool_call", pid=5, tool_use_id="a", tool_name="Bash")
     assert (group(world.database), shown(world.database)["quiet_since"]) == ("working", None)
+
+
+def test_a_session_is_stuck_after_the_chosen_time(world):
+    world.health.stuck_timeout = 120
+    world.event("s", "prompt_submit")
+    let_pass(world, 100)
+    assert group(world.database) == "working"
+    let_pass(world, 60)
+    assert group(world.database) == "stuck"
+    world.health.stuck_timeout = math.inf
+    let_pass(world, 86_400)
+    assert group(world.database) == "working"
 
 
 def test_a_write_to_a_transcript_is_growth(world):

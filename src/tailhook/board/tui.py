@@ -167,7 +167,9 @@ class PlateList(ScrollView, can_focus=True):
             plates, is_rest = list(same), group == "rest"
             folds = is_rest and not (fits if self.unfolded is None else self.unfolded)
             title, colour = self.groups[group]["title"], TONE_COLOURS[self.groups[group]["tone"]]
-            more = f"CLOSED {self.closed} ▸" if is_rest and self.closed else ""
+            more = self.groups[group]["note"] if group == "stuck" else ""
+            if is_rest and self.closed:
+                more = f"CLOSED {self.closed} ▸"
             found.append((rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
         if long:
             line = Text(f" {len(long)} older than 8 h{'' if self.unfolded else ' ▸'}", TONE_COLOURS["attention"])

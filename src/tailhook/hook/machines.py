@@ -66,6 +66,7 @@ MACHINES: "dict[str, Machine]" = {
             "notify.format": "text",
             "notify.on": "texts",
             "notify.quiet": "text",
+            "stuck_after": "seconds",
         },
         "user_keys": (
             "autostart",
@@ -75,6 +76,7 @@ MACHINES: "dict[str, Machine]" = {
             "notify.format",
             "notify.on",
             "notify.quiet",
+            "stuck_after",
         ),
         "stores": ("processes", "spool"),
     },

@@ -419,12 +419,13 @@ def is_silent(status: Status, last_sign: float, now: float) -> bool:
     return status in (Status.STARTING, Status.RUNNING) and now > last_sign + SIGN_TIMEOUT
 
 
-def is_stuck(status: Status, last_growth: float, now: float) -> bool:
+def is_stuck(status: Status, last_growth: float, now: float, timeout: float = STUCK_TIMEOUT) -> bool:
     """Return whether a session runs, but nothing has come from it for too long. Both times are Unix seconds.
 
     last_growth: when its last event came, or the last write to one of its transcripts.
+    timeout: seconds without either.
     """
-    return status is Status.RUNNING and now > last_growth + STUCK_TIMEOUT
+    return status is Status.RUNNING and now > last_growth + timeout
 
 
 class Look(NamedTuple):

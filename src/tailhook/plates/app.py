@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
-from tailhook.machines.plates import EventKind, Status
+from tailhook.machines.plates import STUCK_TIMEOUT, EventKind, Status
 from tailhook.plates.asked import read_asked
 from tailhook.plates.db import Database
 from tailhook.plates.display import (
@@ -252,8 +252,11 @@ def backlog_event(waiting: int) -> ServerSentEvent:
     return ServerSentEvent(encode({"events": waiting}), event="catching_up")
 
 
-def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
-    """Return the daemon's application."""
+def make_app(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float = STUCK_TIMEOUT) -> FastAPI:
+    """Return the daemon's application.
+
+    stuck_timeout: see `tailhook.machines.plates.is_stuck`.
+    """
     # FastAPI imports this only to refuse its models: 2 MB of memory. It copes with a Pydantic that does not have it.
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
     problems: dict[int | str, dict[str, Any]] = {code: {"model": Problem} for code in (400, 422)}
@@ -262,7 +265,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub) -> FastAPI:
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(Exception, answer_failure)
     app.include_router(report_routes(database, inbox, hub))
-    app.include_router(plate_routes(database, inbox, hub))
+    app.include_router(plate_routes(database, inbox, hub, stuck_timeout))
     app.include_router(daemon_routes(database, inbox, hub))
     app.add_api_route("/", board_page, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/web", StaticFiles(directory=WEB))
@@ -298,7 +301,7 @@ def report_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     return router
 
 
-def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
+def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float) -> APIRouter:
     """Return the routes of the boards."""
     router = APIRouter()
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
@@ -364,7 +367,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     @router.get("/statuses")
     def get_statuses() -> StatusesOut:
         """Return the groups of the boards, how statuses and marks are shown, and what a filter searches."""
-        return describe_statuses()
+        return describe_statuses(stuck_timeout)
 
     @router.get("/stream", response_class=EventSourceResponse)
     async def stream() -> EventSourceResponse:

@@ -6,6 +6,7 @@ Text of a session is unchanged. Each board removes the characters that its own s
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -14,7 +15,17 @@ from typing import Any, cast
 
 from tailhook import hosts
 from tailhook._core import iso_time
-from tailhook.machines.plates import AGENT, HOST, MCP_SERVER, PLAN_TOOL, SHELL_TOOL, EventKind, OpenTool, Status
+from tailhook.machines.plates import (
+    AGENT,
+    HOST,
+    MCP_SERVER,
+    PLAN_TOOL,
+    SHELL_TOOL,
+    STUCK_TIMEOUT,
+    EventKind,
+    OpenTool,
+    Status,
+)
 from tailhook.plates.changes import situation_of
 from tailhook.plates.fields import (
     ActivityOut,
@@ -51,7 +62,7 @@ BOARD_GROUPS: dict[BoardGroup, GroupOut] = {
     for group in (
         make_group("waits", "Waits for you", "wait for you", "attention", "longest first", "waits for you"),
         make_group("finished", "Finished, not looked at", "finished", "idle", "newest first"),
-        make_group("stuck", "Stuck", "stuck", "error", "nothing happened for 10 min"),
+        make_group("stuck", "Stuck", "stuck", "error"),
         make_group("working", "Working", "working", "running", "by project, so that rows keep their places"),
         make_group("rest", "At rest", "at rest", "muted"),
     )
@@ -151,10 +162,17 @@ def describe_event(row: Mapping[str, Any]) -> EventOut:
     }
 
 
-def describe_statuses() -> StatusesOut:
-    """Return the groups, how statuses and marks are shown, and what a filter searches."""
+def describe_statuses(stuck_timeout: float = STUCK_TIMEOUT) -> StatusesOut:
+    """Return the groups, how statuses and marks are shown, and what a filter searches.
+
+    stuck_timeout: see `tailhook.machines.plates.is_stuck`.
+    """
+    minutes, seconds = divmod(stuck_timeout, 60)
+    quiet = f"{stuck_timeout:g} s" if seconds else f"{minutes:g} min"
+    note = "" if math.isinf(stuck_timeout) else f"nothing happened for {quiet}"
+    stuck: GroupOut = {**BOARD_GROUPS["stuck"], "note": note}
     return {
-        "groups": list(BOARD_GROUPS.values()),
+        "groups": [stuck if group["id"] == "stuck" else group for group in BOARD_GROUPS.values()],
         "statuses": list(STATUSES.values()),
         "marks": list(GROUP_SIGNS.values()),
         "filter_fields": FILTER_FIELDS,

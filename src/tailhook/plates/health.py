@@ -24,6 +24,7 @@ from tailhook.machines.plates import (
     HOST,
     SHELL_TOOL,
     STALENESS_THRESHOLD,
+    STUCK_TIMEOUT,
     Event,
     EventKind,
     HostStatus,
@@ -109,6 +110,7 @@ class Health:
     read_title: returns the title in a transcript, or None; called once after each change of the transcript.
     read_reply: returns the agent's last message in a transcript, or None; called once after each change of the
         transcript of a session that has finished without reporting its last message.
+    stuck_timeout: see `tailhook.machines.plates.is_stuck`.
     """
 
     def __init__(
@@ -127,6 +129,7 @@ class Health:
         is_suspended: Callable[[int], bool] = is_suspended,
         read_title: Callable[[str], Title | None] = read_title,
         read_reply: Callable[[str], str | None] = last_words,
+        stuck_timeout: float = STUCK_TIMEOUT,
     ) -> None:
         self.database = database
         self.owner = owner
@@ -143,6 +146,7 @@ class Health:
         self.is_suspended = is_suspended
         self.read_title = read_title
         self.read_reply = read_reply
+        self.stuck_timeout = stuck_timeout
         self.read_stamps: dict[tuple[str, int | None], Stamp | None] = {}  # of read transcripts, see `has_changed`
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
@@ -238,7 +242,7 @@ class Health:
         last, growth = self.last_sign(plate, now), self.last_growth(plate, now)
         new = plate.copy()
         new["silent_since"] = int(last * 1000) if is_silent(status, last, now) else None
-        new["quiet_since"] = int(growth * 1000) if is_stuck(status, growth, now) else None
+        new["quiet_since"] = int(growth * 1000) if is_stuck(status, growth, now, self.stuck_timeout) else None
         path = plate["transcript_path"]
         if path and plate["owner"] == self.owner:
             self.add_words(new, path)
@@ -272,7 +276,8 @@ class Health:
         Looks at the transcripts only if no event is fresh.
         """
         last_event = plate["updated_at"] / 1000
-        if plate["owner"] != self.owner or not is_stuck(Status(plate["status"]), last_event, now):
+        status = Status(plate["status"])
+        if plate["owner"] != self.owner or not is_stuck(status, last_event, now, self.stuck_timeout):
             return last_event
         return max(last_event, self.last_write(plate))
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import logging
+import math
 import os
 import signal
 import socket
@@ -17,6 +18,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
+from tailhook.hook.event import load_config
+from tailhook.machines.plates import STUCK_TIMEOUT
 from tailhook.plates import paths
 from tailhook.plates.app import Hub, make_app
 from tailhook.plates.connections import raise_file_limit
@@ -152,6 +155,11 @@ def try_lock(fd: int) -> bool:
     return True
 
 
+def read_stuck_timeout() -> float:
+    """Return the seconds after which a quiet session is stuck, from the user's configuration. 0 there means never."""
+    return float(load_config("").get("plates", {}).get("stuck_after", STUCK_TIMEOUT)) or math.inf
+
+
 class Daemon:
     """One run of the daemon: its sockets, servers and background tasks."""
 
@@ -166,7 +174,8 @@ class Daemon:
         self.hub = Hub()
         self.database = open_or_replace_database(options, self.hub)
         self.inbox = Inbox(paths.state_path(), self.database, self.hub.catching_up)
-        self.health = Health(self.database, self.inbox.id, self.inbox.is_drained)
+        self.stuck_timeout = read_stuck_timeout()
+        self.health = Health(self.database, self.inbox.id, self.inbox.is_drained, stuck_timeout=self.stuck_timeout)
         self.notices = NoticeQueue(self.inbox.id)
         self.notices_wait = asyncio.Event()
         self.courier = Courier(self.hub.notice_failures)
@@ -264,7 +273,7 @@ class Daemon:
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
         """Return the servers of the Unix socket and of the port, each with its socket."""
-        app = LimitBody(make_app(self.database, self.inbox, self.hub))
+        app = LimitBody(make_app(self.database, self.inbox, self.hub, self.stuck_timeout))
         found = [(server_of(app), self.bind(socket.SOCK_STREAM, HTTP_SOCKET))]
         if self.port:
             found.append((self.port.server_of(app), self.port.listener.dup()))
