@@ -15,6 +15,8 @@ import sqlalchemy as sa
 from support.daemon import daemon_in, spooled
 from support.host import HANGS_S, tailhook, wait_until
 
+from tailhook.machines.plates import STUCK_TIMEOUT
+
 # Writes what it got into a new file, whose name appears only when it is whole.
 RECORD = """
 import json, os, sys
@@ -100,7 +102,7 @@ def test_a_command_gets_the_question_in_its_environment_and_on_stdin_and_nothing
     own.post("tool_start", "a", **ASKED, project_path="/p/shop")
     wait_until(recorder.got)
     [got] = recorder.got()
-    text = "asks Which database? 1 A 2 B\nChoose; $(id)"
+    text = "asks Which database?\n1 A\n2 B\nChoose; $(id)"
     assert got["argv"] == ["-x"]
     assert got["folder"] == str(own.home)
     assert got["stdin"] == {
@@ -126,7 +128,7 @@ def test_ntfy_gets_a_title_and_a_text_and_slack_gets_json(own):
         own.start()
         own.post("tool_start", "a", **ASKED, project_path="/p/läden")
         path, headers, body = requests.get(timeout=HANGS_S)
-        assert (path, body.decode()) == ("/topic", "asks Which database? 1 A 2 B")
+        assert (path, body.decode()) == ("/topic", "asks Which database?\n1 A\n2 B")
         assert headers["Title"] == "=?UTF-8?B?bMOkZGVuIHdhaXRzIGZvciB5b3U=?="
         assert headers["Content-Type"] == "text/plain; charset=utf-8"
         assert headers["Authorization"] == "Basic OnRrX3NlY3JldA=="  # base64 of ":tk_secret"
@@ -152,6 +154,17 @@ def test_a_command_and_a_webhook_both_get_each_change_once(own, recorder):
         wait_until(lambda: len(recorder.got()) == 2)
         assert recorder.texts() == [("a", "waits"), ("b", "finished")]
         assert requests.empty()
+
+
+def test_a_session_that_becomes_stuck_gives_a_notice(own, recorder):
+    configure(own, command=recorder.argv)
+    own.start()
+    own.post("prompt_submit", "a", prompt="Wait for it")
+    own.make_older(STUCK_TIMEOUT + 5)
+    wait_until(recorder.got)
+    [got] = recorder.got()
+    assert (got["stdin"]["kind"], got["stdin"]["title"]) == ("stuck", "p may be stuck")
+    assert got["stdin"]["text"] == "thinking\nWait for it"
 
 
 def test_old_waits_and_those_of_hidden_sessions_and_other_machines_give_none(own, recorder):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 from tailhook._core import unix_time
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.machines.plates import ATTENTION, Status
-from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut, activity_text
+from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusesOut, StatusOut, activity_lines
 
 RAW = ("session_id", "search")  # unchanged from the daemon: they may hold control characters
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -102,7 +102,7 @@ def status_words(plate: PlateOut, now: float) -> str:
 
 def activity_words(plate: PlateOut) -> str:
     """Return what a session asks, does or did last, on one line."""
-    return "hidden" if plate["hidden"] else activity_text(plate["activity"])
+    return "hidden" if plate["hidden"] else "  ".join(activity_lines(plate["activity"]))
 
 
 def plate_age(plate: PlateOut, now: float) -> str:

@@ -70,14 +70,14 @@ class ActivityOut(TypedDict):
     is_code: bool
 
 
-def activity_text(activity: ActivityOut) -> str:
-    """Return an activity on one line, with the choices that it offers.
+def activity_lines(activity: ActivityOut) -> list[str]:
+    """Return an activity in words, then each choice that it offers.
 
-    >>> activity_text({"words": "asks", "tool": "", "text": "Which?", "choices": ["a", "b"], "is_code": False})
-    'asks Which?  1 a  2 b'
+    >>> activity_lines({"words": "asks", "tool": "", "text": "Which?", "choices": ["a", "b"], "is_code": False})
+    ['asks Which?', '1 a', '2 b']
     """
     said = " ".join(filter(None, (activity["words"], activity["tool"], activity["text"])))
-    return "  ".join([said, *(f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1))])
+    return [said, *(f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1))]
 
 
 class PlateOut(PlateFields):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tailhook.machines.plates import STUCK_TIMEOUT
 from tailhook.machines.quoting import plain_words
 from tailhook.plates.display import activity_of, group_of
-from tailhook.plates.fields import BoardGroup, activity_text
+from tailhook.plates.fields import BoardGroup, activity_lines
 from tailhook.plates.notice_settings import NOTICE_KINDS, NoticeKind, NoticeSettings
 from tailhook.plates.tables import Plate
 
@@ -120,9 +120,8 @@ def kind_of_change(before: BoardGroup, plate: Plate, now: float) -> NoticeKind |
     before: the group in which the session stood, whether it was hidden or not.
     now: Unix seconds.
     """
-    group = group_of(plate)
-    kind = next((one for one in NOTICE_KINDS if one == group), None)
-    if group == before or kind is None:
+    kind = group_of(plate)
+    if kind == before or kind == "working" or kind == "rest":
         return None
     began = {
         "waits": plate["since"],
@@ -143,7 +142,7 @@ def write_notice(changed: ChangedPlate, name: str) -> PlateNotice:
     name: of its project.
     """
     plate = changed.plate
-    lines = (activity_text(activity_of(plate)), plate["title"] or plate["prompt"] or "")
+    lines = (*activity_lines(activity_of(plate)), plate["title"] or plate["prompt"] or "")
     return PlateNotice(
         changed.kind,
         plain_words(f"{name} {KIND_WORDS[changed.kind]}", MAX_NOTICE_LINE_CHARS),
