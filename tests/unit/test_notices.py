@@ -76,6 +76,14 @@ def test_a_change_gives_one_notice_and_an_old_one_or_one_before_the_start_none(s
         assert len(queue.take(NoticeSettings(), at + DELAY_S, 0, name_of)) == (at == 0)
 
 
+@pytest.mark.parametrize("timeout", [60, 1800, 0.5])
+def test_a_long_time_until_a_session_is_called_stuck_does_not_make_its_change_old(timeout):
+    for age, number in ((0, 1), (MAX_AGE_S + 1, 0)):
+        queue = NoticeQueue("me", timeout)
+        queue.note(plate_with(status="running", quiet_since=int(MS - (timeout + age) * 1000)), NOW, 0)
+        assert len(queue.waiting) == number
+
+
 def test_a_notice_waits_for_its_delay():
     queue = NoticeQueue("me")
     queue.note(plate_with(**WAITS), NOW, 5.0)

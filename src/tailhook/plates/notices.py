@@ -52,10 +52,12 @@ class NoticeQueue:
 
     owner: the spool's id of this daemon. Only the sessions it looks after give notices: of several daemons on one
         database, only the one on the session's machine sends.
+    stuck_timeout: see `tailhook.machines.plates.is_stuck`.
     """
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, stuck_timeout: float = STUCK_TIMEOUT) -> None:
         self.owner = owner
+        self.stuck_timeout = stuck_timeout
         self.groups: dict[str, BoardGroup] = {}  # by session
         self.waiting: dict[str, ChangedPlate] = {}  # by session
         self.sent: list[float] = []  # when the notices of the last minute were taken
@@ -77,7 +79,7 @@ class NoticeQueue:
             self.forget(session_id)
             return
         self.groups[session_id] = shown_group(plate)
-        kind = kind_of_change(before, plate, now)
+        kind = kind_of_change(before, plate, now, self.stuck_timeout)
         before_it = self.waiting.pop(session_id, None)
         if kind:
             self.waiting[session_id] = ChangedPlate(plate, kind, at)
@@ -114,11 +116,12 @@ class NoticeQueue:
         return notices
 
 
-def kind_of_change(before: BoardGroup, plate: Plate, now: float) -> NoticeKind | None:
+def kind_of_change(before: BoardGroup, plate: Plate, now: float, stuck_timeout: float) -> NoticeKind | None:
     """Return which notice a change gives, or None.
 
     before: the group in which the session stood, whether it was hidden or not.
     now: Unix seconds.
+    stuck_timeout: see `tailhook.machines.plates.is_stuck`.
     """
     kind = group_of(plate)
     if kind == before or kind == "working" or kind == "rest":
@@ -126,7 +129,7 @@ def kind_of_change(before: BoardGroup, plate: Plate, now: float) -> NoticeKind |
     began = {
         "waits": plate["since"],
         "finished": plate["finished_at"] or 0,
-        "stuck": (plate["quiet_since"] or 0) + STUCK_TIMEOUT * 1000,
+        "stuck": (plate["quiet_since"] or 0) + stuck_timeout * 1000,
     }[kind]
     return kind if now - began / 1000 <= MAX_AGE_S else None
 

@@ -176,7 +176,7 @@ class Daemon:
         self.inbox = Inbox(paths.state_path(), self.database, self.hub.catching_up)
         self.stuck_timeout = read_stuck_timeout()
         self.health = Health(self.database, self.inbox.id, self.inbox.is_drained, stuck_timeout=self.stuck_timeout)
-        self.notices = NoticeQueue(self.inbox.id)
+        self.notices = NoticeQueue(self.inbox.id, self.stuck_timeout)
         self.notices_wait = asyncio.Event()
         self.courier = Courier(self.hub.notice_failures)
         self.database.changed = self.publish
