@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -207,6 +208,16 @@ def test_the_notices_of_unwanted_kinds_are_not_sent(own):
         assert requests.empty()
 
 
+def test_quiet_hours_are_in_local_time(own, recorder):
+    own.env["TZ"] = "Etc/GMT-6"  # six hours ahead of UTC
+    here = datetime.now(UTC)
+    quiet = "-".join(f"{here + timedelta(hours=hours):%H:%M}" for hours in (-2, 2))
+    configure(own, command=recorder.argv, quiet=quiet)
+    own.start()
+    own.post("tool_start", "a", **ASKED)
+    wait_until(recorder.got)
+
+
 def test_a_project_cannot_choose_a_command_or_a_webhook(own, recorder, project):
     with web_server() as (url, requests):
         configure(own, command=recorder.argv)
@@ -229,7 +240,7 @@ def test_a_project_cannot_choose_a_command_or_a_webhook(own, recorder, project):
     ("argv", "words"),
     [
         (["false"], "exit status 1"),
-        (["/missing/program"], "No such file or directory: '/missing/program'"),
+        (["/missing/program"], "/missing/program: No such file or directory"),
         (["sleep", "600"], "it took longer than 10 seconds, and was killed"),
     ],
 )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe
 from tailhook.plates.notice_settings import NoticeFormat, NoticeSettings
 from tailhook.plates.notices import PlateNotice
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
@@ -51,7 +52,7 @@ class Courier:
             await work
             self.failures.pop(target, None)
         except Exception as error:  # no notice ends the daemon
-            words = str(error) or type(error).__name__
+            words = (describe(error) if isinstance(error, OSError) else str(error)) or type(error).__name__
             if self.failures.get(target) != words:
                 self.failures[target] = words
                 log.warning("plates.notify.%s failed: %s", target, words)
