@@ -67,6 +67,7 @@ WORDS = {
     "lib/legacy": ("Remove the old reader", ""),
 }
 CHOICES = ("the better one", "both")
+CONTEXT = {"tokens": 129_200, "window": 258_400, "words": "129k of 258k tokens, 50 %"}
 QUESTION = "Two coupons on one order: should the better one win, or should both count?\n\nBoth are a line in totals.py."
 # What happens while one looks: seconds since the step before, project, status, tool, what it is about, to-do progress.
 STEPS = (
@@ -177,7 +178,13 @@ class Sessions:
         asked = read_asked(self.plates[session_id], can_read=False)
         agents = find_agents(rows)
         work = {"periods": periods, "agent_lanes": agents.lanes, "more_agents": agents.more, "tools": find_tools(rows)}
-        more = {"asked": asked, "last_message": QUESTION, "message": read_markdown(QUESTION), "no_message": ""}
+        more = {
+            "asked": asked,
+            "context": CONTEXT,
+            "last_message": QUESTION,
+            "message": read_markdown(QUESTION),
+            "no_message": "",
+        }
         found: dict[str, Any] = json.loads(encode({"events": events, **work, **more}))
         return {**self.describe(session_id), **found}
 

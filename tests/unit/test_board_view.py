@@ -48,6 +48,7 @@ from tailhook.plates.timeline import find_periods
 
 NO_DETAILS = {
     "asked": None,
+    "context": None,
     "events": [],
     "periods": [],
     "agent_lanes": [],

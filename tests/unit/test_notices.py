@@ -204,3 +204,11 @@ def test_a_value_that_cannot_be_used_is_reported_and_ignored(values, complaint):
     if found:
         expected = NoticeSettings(kinds=("waits",)) if "notify.on" in values else NoticeSettings()
         assert parse_settings(values) == expected
+
+
+def test_a_session_that_is_stuck_after_the_chosen_time_gives_a_notice():
+    for timeout in (60, 3600):
+        queue = NoticeQueue("me", timeout)
+        queue.note(plate_with(**RUNS), NOW, 0)
+        queue.note(plate_with(**RUNS, quiet_since=MS - timeout * 1000), NOW, 0)
+        assert [notice.kind for notice in queue.take(ALL, DELAY_S, 0, name_of)] == ["stuck"], timeout

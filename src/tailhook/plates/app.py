@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from tailhook import __version__
 from tailhook.machines.plates import STUCK_TIMEOUT, EventKind, Status
 from tailhook.plates.asked import read_asked
+from tailhook.plates.context import context_at_end
 from tailhook.plates.db import Database
 from tailhook.plates.display import (
     BOARD_GROUPS,
@@ -327,6 +328,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         return {
             **hub.describe(plate),
             "asked": read_asked(plate, can_read),
+            "context": context_at_end(plate["transcript_path"] or "") if can_read else None,
             "events": [describe_event(row) for row in rows],
             "periods": find_periods(rows),
             "agent_lanes": agents.lanes,

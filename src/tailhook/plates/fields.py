@@ -236,6 +236,19 @@ class InputOut(TypedDict):
     text: str
 
 
+class ContextOut(TypedDict):
+    """How full a session's context is.
+
+    tokens: of the newest response.
+    window: how many tokens fit; null if the host's records do not have it.
+    words: both for people.
+    """
+
+    tokens: int
+    window: int | None
+    words: str
+
+
 class AskedOut(TypedDict):
     """What a session waits for: the whole of it if this computer has the session's transcript.
 
@@ -255,6 +268,7 @@ class DetailsOut(PlateOut):
     """A session, its last events (oldest first), its timeline, and the agent's last message.
 
     asked: what it waits for; null if it waits for nothing.
+    context: null if the end of the transcript does not have it.
     agent_lanes: the work of its sub-agents in lanes with gaps. Sub-agents that work one after another share a lane.
     more_agents: how many sub-agents have no lane, because too many worked at the same time.
     tools: the newest uses of tools, newest first.
@@ -263,6 +277,7 @@ class DetailsOut(PlateOut):
     """
 
     asked: AskedOut | None
+    context: ContextOut | None
     events: list[EventOut]
     periods: list[PeriodOut]
     agent_lanes: list[list[PeriodOut]]

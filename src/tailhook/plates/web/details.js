@@ -19,6 +19,7 @@ let periods = [];
 let agents = []; // lanes of sub-agents
 let moreAgents = 0; // that have no lane
 let tools = [];
+let context = ""; // how full it is
 let soon = 0;
 
 // Return the id of the session whose details are shown.
@@ -30,6 +31,7 @@ export function openDetails(plate) {
   unseen = false;
   events = [];
   periods = agents = tools = [];
+  context = "";
   part(".message").textContent = "";
   part(".asked").hidden = true;
   part(".events").replaceChildren();
@@ -62,6 +64,7 @@ async function load() {
     events = found.events;
     ({ periods, agent_lanes: agents, tools } = found);
     moreAgents = found.more_agents;
+    context = found.context?.words ?? "";
     part(".message").replaceChildren(...(found.message.length ? drawBlocks(found.message) : [found.no_message]));
     part(".asked").hidden = !found.asked;
     part(".asked").replaceChildren(...(found.asked ? drawAsked(found.asked) : []));
@@ -102,6 +105,7 @@ function drawPlate() {
     ["Branch", shown.git_branch],
     ["Tool", shown.last_tool],
     ["To do", shown.todo_progress && `${shown.todo_progress} done`],
+    ["Context", context],
     ["Began", when(shown.created_at)],
     ["Since", when(shown.since)],
     ["Host", shown.host],

@@ -1,0 +1,82 @@
+"""How full a session's context is, as the host's records have it: the tokens of the newest response."""
+
+import os
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from tailhook._core import Record, reverse_lines, reverse_records
+from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES, parse_host_record, read_count, recognize_record
+from tailhook.plates.fields import ContextOut
+from tailhook.plates.transcript_ends import open_transcript
+from tailhook.transcripts.host_records import HostRecords
+
+CONTEXT_TAIL_BYTES = 1 << 20  # searched from the transcript's end
+MAX_CONTEXT_RECORD_BYTES = 1 << 18  # of a record; a longer one is skipped
+MAX_CONTEXT_RECORDS = 500
+
+
+def context_at_end(path: str) -> ContextOut | None:
+    """Return the context of a session, or None if the end of its transcript does not have it.
+
+    Reads at most 1 MiB, however large the transcript is.
+    """
+    try:
+        for record in islice(records_at_end(path), MAX_CONTEXT_RECORDS):
+            if record.subtype == "compact_boundary":
+                return None  # the context is smaller now; the next response has its size
+            tokens, window = count_in(record)
+            if tokens:
+                return {"tokens": tokens, "window": window, "words": context_words(tokens, window)}
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def records_at_end(path: str) -> Iterator[Record]:
+    """Yield the newest records of a transcript, newest first. Raises OSError."""
+    with open_transcript(path) as file:
+        first = parse_host_record(file.read(MAX_FIRST_RECORD_BYTES).partition(b"\n")[0])
+        start = max(0, file.seek(0, os.SEEK_END) - CONTEXT_TAIL_BYTES)
+        host = recognize_record(first)
+        if host is None:
+            yield from reverse_records(file, start, None, MAX_CONTEXT_RECORD_BYTES)
+            return
+        records = HostRecords(host, first)
+        for offset, line in reverse_lines(file, start, None, MAX_CONTEXT_RECORD_BYTES):
+            yield from reversed(records.records(line, offset))
+
+
+def count_in(record: Record) -> tuple[int, int | None]:
+    """Return the tokens of the context in a record, 0 if it does not have them, and those that fit, None if unknown.
+
+    Codex (0.169.0) writes both. In other hosts' records the context of a response is its input and its output.
+    """
+    if record.type == "event_msg":
+        payload = record.json().get("payload")
+        info = members_of(payload).get("info") if members_of(payload).get("type") == "token_count" else None
+        tokens = read_count(members_of(members_of(info).get("last_token_usage")), "total_tokens")
+        return tokens or 0, read_count(members_of(info), "model_context_window") or None
+    usage = record.usage
+    return (0, None) if usage is None or record.is_sidechain else (sum(usage), None)
+
+
+def members_of(value: Any) -> dict[str, Any]:
+    """Return a JSON object, or an empty one for any other value."""
+    return value if isinstance(value, dict) else {}
+
+
+def context_words(tokens: int, window: int | None) -> str:
+    """Return the size of a context for people.
+
+    >>> context_words(152_300, None), context_words(129_200, 258_400), context_words(900, None)
+    ('152k tokens', '129k of 258k tokens, 50 %', '900 tokens')
+    """
+    if window is None:
+        return f"{short_count(tokens)} tokens"
+    return f"{short_count(tokens)} of {short_count(window)} tokens, {tokens * 100 // window} %"
+
+
+def short_count(tokens: int) -> str:
+    """Return a number of tokens, in thousands if it has so many."""
+    return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)
