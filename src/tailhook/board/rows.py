@@ -222,7 +222,7 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
         ("branch", details["git_branch"], BRANCH),
         ("tool", details["last_tool"], TOOL),
         ("todo", details["todo_progress"], ""),
-        ("context", (details["context"] or {}).get("words"), ""),
+        ("context", details["context"] and details["context"]["words"], ""),
         ("session", plain(details["session_id"]), DIM),
     )
     for name, words, style in lines:
