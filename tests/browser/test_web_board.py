@@ -717,7 +717,8 @@ def assert_fits(page, width):
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= width
     page.locator("#working li").last.locator(".open").click()
-    expect(page.locator("#details .tools li").first).to_be_visible()
+    page.locator("#details details").evaluate("one => (one.open = true)")
+    expect(page.locator("#details .events li").first).to_be_visible()
     assert not is_wide()
     assert not page.evaluate("(e => e.scrollWidth > e.clientWidth)(document.querySelector('#details .scroll'))")
     page.keyboard.press("Escape")
