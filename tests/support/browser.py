@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Playwright, expect
+
+from support.sessions import sessions
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FETCHING = 600  # seconds that the download may take
@@ -69,3 +72,26 @@ def load(page, daemon):
     """Load the board in a page, and wait until it is live."""
     page.goto(daemon.base)
     page.get_by_text("live", exact=True).wait_for()
+
+
+def fill(daemon, folder):
+    """Post the simulated sessions; again if the daemon checked one before all of its events were there.
+
+    Such a check finds a session whose last event is minutes ago, and adds an event of its own.
+    """
+    with daemon.client() as client:
+        while True:
+            posted = sessions(folder)
+            for event in posted:
+                client.post("/events", json=event).raise_for_status()
+            counts = Counter(event["session_id"] for event in posted)
+            if all(len(client.get(f"/plates/{one}?events=99").json()["events"]) == counts[one] for one in counts):
+                break
+            for one in counts:
+                client.delete(f"/plates/{one}").raise_for_status()
+
+
+def show(daemon, board, folder):
+    """Post the simulated sessions, and wait until the board has them all: a row that moves may miss a click."""
+    fill(daemon, folder)
+    expect(row(board, "tailhook").locator(".tool")).to_have_text("Edit docs/board.md")

@@ -4,17 +4,15 @@ The hook reports the variables, see `tailhook.hook.plates.TERMINAL_VARIABLES`. A
 program that it starts, even to another terminal. So TERM and TERM_PROGRAM decide first which terminal it is.
 """
 
-import asyncio
 import os
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import NamedTuple
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import plain
 from tailhook.plates.fields import PlateOut
-from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
+from tailhook.plates.programs import run_program
 
 COMMAND_TIMEOUT_S = 5.0
 MAX_ERROR_CHARS = 200
@@ -130,23 +128,14 @@ async def show_terminal(plate: PlateOut) -> str:
 
 
 async def show_place(place: TerminalPlace) -> None:
-    """Run a place's command, without the daemon's secrets in its environment. Raises TailhookError if it fails."""
-    environment = dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE))
-    environment |= {os.fsencode(name): os.fsencode(value) for name, value in place.variables.items()}
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+    """Run a place's command. Raises TailhookError if it fails."""
+    program = place.argv[0]
     try:
-        process = await asyncio.create_subprocess_exec(
-            *place.argv, stdin=null, stdout=null, stderr=pipe, env=environment, start_new_session=True
-        )
-    except OSError as error:
-        raise TailhookError(f"{place.words}: {place.argv[0]}: {error.strerror}") from error
-    try:
-        _, errors = await asyncio.wait_for(process.communicate(), COMMAND_TIMEOUT_S)
+        end = await run_program(place.argv, place.variables, COMMAND_TIMEOUT_S, reads_errors=True)
     except TimeoutError:
-        with suppress(ProcessLookupError):  # it has just ended
-            process.kill()
-        await process.wait()
-        raise TailhookError(f"{place.words}: {place.argv[0]} does not answer") from None
-    if process.returncode:
-        words = plain(errors.decode(errors="replace").strip())[:MAX_ERROR_CHARS]
-        raise TailhookError(f"{place.words}: {words or f'{place.argv[0]} exits {process.returncode}'}")
+        raise TailhookError(f"{place.words}: {program} does not answer") from None
+    except OSError as error:
+        raise TailhookError(f"{place.words}: {program}: {error.strerror}") from error
+    if end.status:
+        words = plain(end.errors.decode(errors="replace").strip())[:MAX_ERROR_CHARS]
+        raise TailhookError(f"{place.words}: {words or f'{program} exits {end.status}'}")

@@ -12,10 +12,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
-    from tailhook.hook.protocols import Machine, MachineHook, State
+    from tailhook.hook.protocols import KeyKind, Machine, MachineHook, State
     from tailhook.machines import ChangeT, Verdict
 
-
+# Of the user alone: a project decides nothing about boards and notices.
+PLATES_KEYS: "dict[str, KeyKind]" = {
+    "autostart": "flag",
+    "notify.terminal": "texts",
+    "notify.command": "command",
+    "notify.webhook": "text",
+    "notify.format": "text",
+    "notify.on": "texts",
+    "notify.quiet": "text",
+    "stuck_after": "seconds",
+}
 # The marker files of idle and ralph repeat names of `tailhook.stores`: its import would cost every hook time.
 MACHINES: "dict[str, Machine]" = {
     "idle": {
@@ -58,26 +68,8 @@ MACHINES: "dict[str, Machine]" = {
     "memory": {"exit_code": 2, "keys": {"profile": "text"}},
     "plates": {
         "reports": True,
-        "keys": {
-            "autostart": "flag",
-            "notify.terminal": "texts",
-            "notify.command": "command",
-            "notify.webhook": "text",
-            "notify.format": "text",
-            "notify.on": "texts",
-            "notify.quiet": "text",
-            "stuck_after": "seconds",
-        },
-        "user_keys": (
-            "autostart",
-            "notify.terminal",
-            "notify.command",
-            "notify.webhook",
-            "notify.format",
-            "notify.on",
-            "notify.quiet",
-            "stuck_after",
-        ),
+        "keys": PLATES_KEYS,
+        "user_keys": tuple(PLATES_KEYS),
         "stores": ("processes", "spool"),
     },
 }

@@ -252,7 +252,7 @@ class ContextOut(TypedDict):
 class AskedOut(TypedDict):
     """What a session waits for: the whole of it if this computer has the session's transcript.
 
-    words, tool: as in the activity.
+    words, tool: as in the activity, but without the shell's tool.
     inputs: of the tool that asks for an approval.
     plan: the plan that is to be approved.
     """

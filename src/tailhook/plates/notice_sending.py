@@ -1,11 +1,9 @@
 """Sends notices: to the user's command, and to a webhook. Each has a bounded time, and none raises."""
 
 import asyncio
-import contextlib
 import json
 import logging
 import os
-import signal
 from base64 import b64encode
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -15,7 +13,7 @@ from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.plates.notice_settings import NoticeFormat, NoticeSettings
 from tailhook.plates.notices import PlateNotice
-from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
+from tailhook.plates.programs import run_program
 
 log = logging.getLogger("tailhook.plates")
 
@@ -67,30 +65,15 @@ async def run_notice_command(argv: Sequence[str], notice: PlateNotice) -> None:
     Raises NoticeSendingError and OSError.
     """
     fields = {**notice._asdict(), "host": os.uname().nodename}
-    environment = dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE))
-    for name in ("kind", "title", "text"):
-        environment[f"TAILHOOK_NOTICE_{name.upper()}".encode()] = fields[name].encode()
-    process = await asyncio.create_subprocess_exec(
-        str(Path(argv[0]).expanduser()),
-        *argv[1:],
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-        env=environment,
-        cwd=Path.home(),
-        start_new_session=True,
-    )
+    variables = {f"TAILHOOK_NOTICE_{name.upper()}": fields[name] for name in ("kind", "title", "text")}
+    line = [str(Path(argv[0]).expanduser()), *argv[1:]]
+    given = json.dumps(fields).encode()
     try:
-        await asyncio.wait_for(process.communicate(json.dumps(fields).encode()), SEND_TIMEOUT_S)
+        end = await run_program(line, variables, SEND_TIMEOUT_S, given=given, folder=Path.home())
     except TimeoutError:
         raise NoticeSendingError(f"it took longer than {SEND_TIMEOUT_S:.0f} seconds, and was killed") from None
-    finally:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
-    if process.returncode:
-        raise NoticeSendingError(f"exit status {process.returncode}")
+    if end.status:
+        raise NoticeSendingError(f"exit status {end.status}")
 
 
 async def call_webhook(url: str, form: NoticeFormat, notice: PlateNotice) -> None:

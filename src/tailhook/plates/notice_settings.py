@@ -45,7 +45,12 @@ class NoticeSettings(NamedTuple):
 
 def read_notice_settings() -> NoticeSettings:
     """Return the settings in the user's file. A project's file is never read. Values that cannot be used are absent."""
-    return parse_settings(config.read_sections(user_config(), config.user_bytes)["plates"])
+    return parse_settings(read_user_values())
+
+
+def read_user_values() -> Mapping[str, Any]:
+    """Return the usable values of the section `plates` in the user's file."""
+    return config.read_sections(user_config(), config.user_bytes)["plates"]
 
 
 def parse_settings(values: Mapping[str, Any]) -> NoticeSettings:

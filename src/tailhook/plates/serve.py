@@ -18,7 +18,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
-from tailhook.hook.event import load_config
 from tailhook.machines.plates import STUCK_TIMEOUT
 from tailhook.plates import paths
 from tailhook.plates.app import Hub, make_app
@@ -29,7 +28,7 @@ from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.logs import log_fault
 from tailhook.plates.notice_sending import Courier
-from tailhook.plates.notice_settings import read_notice_settings
+from tailhook.plates.notice_settings import read_notice_settings, read_user_values
 from tailhook.plates.notices import DELAY_S, NoticeQueue
 from tailhook.plates.opening import CorruptDatabaseError, first_line, is_corrupt, open_database, set_aside
 from tailhook.plates.options import DaemonOptions, load_options, make_absolute
@@ -157,7 +156,7 @@ def try_lock(fd: int) -> bool:
 
 def read_stuck_timeout() -> float:
     """Return the seconds after which a quiet session is stuck, from the user's configuration. 0 there means never."""
-    return float(load_config("").get("plates", {}).get("stuck_after", STUCK_TIMEOUT)) or math.inf
+    return float(read_user_values().get("stuck_after", STUCK_TIMEOUT)) or math.inf
 
 
 class Daemon:

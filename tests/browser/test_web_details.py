@@ -1,0 +1,201 @@
+"""The details of a session on the web board, in a real browser."""
+
+import json
+import os
+import re
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+from support.browser import at, load, row, show
+from support.sessions import LAST_WORDS
+
+HOSTILE = {
+    "a tag": "<script>document.title='owned'</script>",
+    "an image": "<img src=x onerror=document.title='owned'>",
+    "a turned direction": "\u202egpj.exe\u2066",
+    "a terminal's commands": "\x1b[31mred\x1b]0;owned\x07",
+    "an entity": "&lt;b&gt;",
+}
+HOSTILE_MARKDOWN = """# <img src=x onerror=document.title='owned'>
+
+[run](javascript:document.title='owned') ![a](https://example.com/a.png) <https://example.com>
+
+- **<script>document.title='owned'</script>**
+
+| <b>a</b> | `</td><script>` |
+|-|-|
+| <svg onload=document.title='owned'> | \x1b[31m\u202e |
+
+```"><img src=x>
+</code></pre><script>document.title='owned'</script>
+```
+
+<style>body { display: none }</style>
+"""
+
+
+def assert_bars(board):
+    """Check that the timeline's bars stand where they belong."""
+    # All of it at one moment: the picture is drawn again as time goes on.
+    places = board.evaluate(
+        """() => {
+            const svg = document.querySelector("#details svg");
+            const place = one => one.getBoundingClientRect().toJSON();
+            const all = name => [name, [...(name ? svg.querySelectorAll(name) : [svg])].map(place)];
+            return Object.fromEntries(["", ".bar rect", ".bar.running rect", ".bar.awaiting_input rect"].map(all));
+        }"""
+    )
+    (whole,), bars = places[""], places[".bar rect"]
+    assert all(bar["x"] >= whole["x"] and bar["x"] + bar["width"] <= whole["x"] + whole["width"] + 1 for bar in bars)
+    agent, waiting = places[".bar.running rect"], places[".bar.awaiting_input rect"]
+    assert agent[0]["y"] < waiting[0]["y"]
+    left, right = waiting[0]["x"], waiting[0]["x"] + waiting[0]["width"]
+    before = max((bar for bar in agent if bar["x"] < left), key=lambda bar: bar["x"])
+    after = min((bar for bar in agent if bar["x"] > left), key=lambda bar: bar["x"])
+    assert abs(before["x"] + before["width"] - left) < 2
+    assert abs(after["x"] - right) < 2
+    assert len({bar["y"] for bar in bars}) == 4  # the agent's lane, those of two sub-agents, and the person's
+
+
+def assert_text(daemon, board, text, tmp_path):
+    """Check that the board shows this text of a session, and that it acts on nothing."""
+    transcript = tmp_path / "t.jsonl"
+    record = {"type": "assistant", "message": {"role": "assistant", "content": text}}
+    transcript.write_text(json.dumps(record) + "\n")
+    os.utime(transcript, (0, 0))  # else it goes on after the stop, and the health check ends the error
+    daemon.post(
+        "tool_start",
+        tool_name=text,
+        git_branch=text,
+        project_path=f"/src/{text.replace('/', '')}",
+        tool_params={"command": text},
+        transcript_path=str(transcript),
+        ts=at(1),
+    )
+    daemon.post("stop", error=text, project_path=f"/src/{text.replace('/', '')}", ts=at(2))
+    shown = board.locator("#board li").first
+    expect(shown.locator(".status")).to_have_text("error")
+    shown.click()
+    details = board.get_by_role("dialog")
+    expect(details.locator(".events li")).to_have_count(2)
+    kept = re.sub(r"[\x00-\x1f\u2028-\u202e\u2066-\u2069]", "\ufffd", text)
+    expect(shown.locator(".branch")).to_have_text(kept)
+    expect(details.locator(".message")).to_have_text(kept)
+    expect(details.locator(".events .tool").last).to_have_text(kept)
+    whole = board.locator("body").text_content()
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\u202a-\u202e\u2066-\u2069]", whole)
+    assert board.title() == "(1) tailhook"
+    assert board.locator("img, #board script, #details script, #board b").count() == 0
+
+
+def test_the_details_show_what_a_session_asks(daemon, board):
+    command = "terraform apply -auto-approve -var region=eu-central-1 -target module.network"
+    daemon.post("tool_start", "one", tool_name="Bash", tool_params={"command": command}, tool_use_id="a")
+    daemon.post("permission_asked", "one", tool_name="Bash", tool_params={"command": command})
+    row(board, "p").locator(".open").click()
+    expect(board.locator("#details .asked")).to_have_text(f"asks to run {command}")
+    expect(board.locator(".message")).to_have_text("There is no message of the agent that can be read.")
+
+
+def test_the_whole_question_and_the_markdown_of_a_session_stay_text(daemon, board, tmp_path):
+    asked = {
+        "questions": [
+            {
+                "header": "<b>Store</b>",
+                "question": HOSTILE["an image"],
+                "multiSelect": True,
+                "options": [{"label": one, "description": one} for one in HOSTILE.values()],
+            },
+            {"question": "And which second one?", "options": [{"label": "none"}]},
+        ]
+    }
+    transcript = tmp_path / "t.jsonl"
+    use = {"type": "tool_use", "id": "a", "name": "AskUserQuestion", "input": asked}
+    blocks = [{"type": "text", "text": HOSTILE_MARKDOWN}, use]
+    record = {"type": "assistant", "message": {"role": "assistant", "content": blocks}}
+    transcript.write_text(json.dumps(record) + "\n")
+    fields = {"tool_name": "AskUserQuestion", "tool_use_id": "a", "transcript_path": str(transcript)}
+    daemon.post("tool_start", tool_params={"question": "cut"}, **fields)
+    requested = []
+    board.on("request", lambda request: requested.append(request.url))
+    row(board, "p").click()
+    expect(board.locator(".asked .question")).to_have_count(2)
+    expect(board.locator(".asked .choices li")).to_have_count(6)
+    expect(board.locator(".asked .question").first).to_contain_text("several may be chosen")
+    expect(board.locator(".asked .label").first).to_have_text(HOSTILE["a tag"])
+    expect(board.locator(".message h4")).to_have_text("<img src=x onerror=document.title='owned'>")
+    expect(board.locator(".message li")).to_have_text("•<script>document.title='owned'</script>")
+    expect(board.locator(".message")).to_contain_text(["run ", "javascript:document.title='owned')"][0])
+    made = board.locator(
+        "#details :is(img, script, svg:not(figure svg), b, a, style, iframe, [style], [onerror], [href])"
+    )
+    assert made.count() == 0
+    assert board.title() == "(1) tailhook"
+    assert [url for url in requested if not url.startswith(f"{daemon.base}/")] == []
+    for colours in ("light", "dark"):
+        board.emulate_media(color_scheme=colours)
+        found = Axe().run(board)
+        assert found.violations_count == 0, found.generate_report()
+
+
+def test_details_show_events_last_words_and_the_timeline_and_nothing_comes_from_elsewhere(daemon, board, tmp_path):
+    asked = []
+
+    def keep(request):
+        asked.append(request.url)
+
+    board.on("request", keep)
+    load(board, daemon)
+    show(daemon, board, tmp_path)
+    row(board, "payments").click()
+    details = board.get_by_role("dialog", name="payments")
+    expect(details.locator(".message p")).to_have_text(LAST_WORDS.partition("\n")[0].replace("**", ""))
+    expect(details.locator(".message :is(th, td)")).to_have_count(9)
+    expect(details.locator(".message pre code")).to_have_text(re.compile(r"^with orders.lock"))
+    expect(details.locator(".message li")).to_have_text(["1.All 214 tests pass.", re.compile("^2.I would like")])
+    events = details.locator(".events li")
+    expect(events).to_have_count(27)
+    expect(events.nth(1)).to_contain_text("git push --force-with-lease")
+    expect(events.first).to_be_hidden()  # folded
+    details.get_by_text("Events 27").click()
+    expect(events.first).to_be_visible()
+    assert events.first.inner_text().split("\n")[2] == "permission asked"
+    tools = details.locator(".tools li")
+    expect(tools).to_have_count(11)
+    expect(tools.first).to_have_text(re.compile(r"●\d\d:\d\d:\d\d5m( \d+s)?Bashgit push --force-with-lease"))
+    expect(tools.filter(has_text="Grep").locator(".error")).to_have_text("no such folder: doc")
+    expect(tools.filter(has_text="Grep")).to_contain_text("2m")
+    picture = details.get_by_role("img", name=re.compile("^The agent worked 30m 30s, waited for an answer 5m, "))
+    expect(picture).to_be_visible()
+    assert picture.locator(".bar.awaiting_approval").count() == 2
+    assert picture.locator(".bar.awaiting_input").count() == 1
+    lanes = picture.locator(".name").all_text_contents()
+    assert lanes == ["agent", "sub-agents", "", "you"]
+    assert picture.locator(".bar.sub.tool title").first.text_content().startswith(("Grep, 2m", "Write, 5m"))
+    assert picture.locator(".bar.tool title").first.text_content().startswith("Read, 1m from ")
+    expect(details.locator("figcaption")).to_contain_text("waited for approval 10m")
+    assert_bars(board)
+    board.remove_listener("request", keep)
+    assert len(asked) > 5
+    assert [url for url in asked if not url.startswith(f"{daemon.base}/")] == []
+
+
+def test_open_details_follow_the_session(daemon, board):
+    daemon.post("prompt_submit", ts=at(1))
+    row(board, "p").click()
+    details = board.get_by_role("dialog")
+    expect(details.locator(".events li")).to_have_count(1)
+    daemon.post("permission_asked", ts=at(2))
+    expect(details.locator(".status .words")).to_have_text("awaiting approval")
+    expect(details.locator(".events li")).to_have_count(2)
+    details.get_by_role("button", name="Hide").click()
+    expect(board.get_by_role("dialog")).to_have_count(0)
+    assert daemon.plates()["s"]["hidden"]
+
+
+def test_text_of_a_session_stays_text(daemon, board, tmp_path):
+    for text in HOSTILE.values():
+        assert_text(daemon, board, text, tmp_path)
+        board.keyboard.press("Escape")
+        daemon.ask("DELETE", "/plates/s")
+        expect(board.locator("#board li")).to_have_count(0)
