@@ -20,6 +20,22 @@ def test_a_row_shows_what_its_session_asks_with_the_choices(board_daemon):
     sit(play)
 
 
+def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_daemon):
+    asked = {"question": "Where should it be kept?", "choices": ["cookie", "localStorage", "in the profile"]}
+    place = {"project_path": "/p/shop", "git_branch": "feat/dark-mode"}
+    board_daemon.post("prompt_submit", prompt="Dark mode", **place)
+    board_daemon.post("tool_start", tool_name="AskUserQuestion", tool_params=asked, **place)
+    question = "Where should it be kept?  1 cookie  2 localStorage  3 in the profile"
+
+    async def play(person):
+        await person.sees("Dark mode", question)
+        assert "feat/dark-mode" not in person.seen
+        await person.pilot.resize_terminal(110, 24)
+        await person.sees(question, "  feat/dark-mode")
+
+    sit(play, size=(80, 24))
+
+
 def test_a_finished_session_is_unseen_until_its_details_are_opened(board_daemon):
     now = time.time_ns() // 1_000_000
     for kind, ago, words in (("prompt_submit", 1200, {"prompt": "Fix it"}), ("stop", 120, {"reply": "It works."})):

@@ -314,7 +314,8 @@ def test_a_dialog_that_no_hook_reports_is_waited_for_until_it_is_answered(board,
     with Model(bash("touch x; sleep 1000"), "Done.") as model, board(model) as host:
         host.prompt("Do the work.")
         host.comes_to("running", "awaiting_input")
-        assert host.daemon.ask("GET", f"/plates/{host.id}").json()["asks"] == "permission prompt"
+        asked = host.daemon.ask("GET", f"/plates/{host.id}").json()["asked"]
+        assert [one["text"] for one in asked["questions"]] == ["permission prompt"]
         time.sleep(2)  # the host ignores keys that come before a person can have read it
         host.type(ENTER)
         host.comes_to("awaiting_input", "running")

@@ -103,9 +103,14 @@ def draw_plate(plate: PlateOut, now: float, width: int) -> list[Text]:
 
 
 def draw_below(plate: PlateOut, now: float, width: int) -> Text:
-    """Return the second line of a plate: what its session asks, does or did last, and the branch."""
+    """Return the second line of a plate: what its session asks, does or did last, and the branch.
+
+    The branch is left out if the choices of a question would not fit beside it.
+    """
     branch = fit(plate["git_branch"] or "", min(cell_len(plate["git_branch"] or ""), BRANCH_WIDTH))
-    end = Text(f"  {branch} " if branch and width >= MIN_WIDE_WIDTH else " ", BRANCH)
+    whole = draw_activity(plate, now, width).plain.rstrip() if plate["activity"]["choices"] else ""
+    fits = ROW_INDENT + cell_len(f"{whole}  {branch} ") <= width
+    end = Text(f"  {branch} " if branch and fits and width >= MIN_WIDE_WIDTH else " ", BRANCH)
     line = Text(" " * ROW_INDENT).append_text(draw_activity(plate, now, width - ROW_INDENT - end.cell_len))
     return fit_text(line.append_text(end), width)
 
