@@ -58,6 +58,7 @@ ROUTES = [
     ("GET", "/status"),
     ("GET", "/statuses"),
     ("GET", "/summary"),
+    ("GET", "/waits"),
 ]
 
 

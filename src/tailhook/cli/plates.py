@@ -6,6 +6,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from urllib.parse import quote
@@ -38,12 +39,15 @@ if TYPE_CHECKING:
 ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
 LIST_COLUMNS = ("STATUS", "AGE", "PROJECT", "BRANCH", "TO DO", "SESSION", "ACTIVITY")
 MAX_RETENTION_DAYS = 36_500
+MAX_WAIT_DAYS = 366
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
 def add(commands: Commands) -> None:
     """Declare the commands."""
-    actions = group(commands, "plates", "run the daemon of the boards; list and hide sessions", "tailhook plates list")
+    actions = group(
+        commands, "plates", "run the daemon of the boards; list and hide sessions; count waits", "tailhook plates list"
+    )
     parser = command(actions, "serve", serve, "run the daemon and its web board", "tailhook plates serve --port 7890")
     parser.add_argument(
         "--port", type=parse_port, default=7890, metavar="N", help="the port of the web board (default: 7890)"
@@ -82,6 +86,19 @@ def add(commands: Commands) -> None:
     )
     add_json(parser)
 
+    about = "print how long agents waited for you, by day and project"
+    parser = command(actions, "waits", print_waits, about, "tailhook plates waits --days 30 --project shop")
+    parser.add_argument(
+        "--days",
+        type=partial(parse_days, most=MAX_WAIT_DAYS),
+        default=7,
+        metavar="N",
+        help="the last N days, with today (default: 7)",
+    )
+    about = "only this project: its name on the board, or a folder, which selects those below it too"
+    parser.add_argument("--project", metavar="P", help=about)
+    add_json(parser)
+
     parser = command(
         actions,
         "dismiss",
@@ -111,11 +128,11 @@ def parse_port(word: str) -> int:
     return number
 
 
-def parse_days(word: str) -> int:
-    """Parse an argument as a number of days."""
+def parse_days(word: str, most: int = MAX_RETENTION_DAYS) -> int:
+    """Parse an argument as a number of days. most: that are allowed."""
     number = positive(word)
-    if number > MAX_RETENTION_DAYS:
-        raise argparse.ArgumentTypeError(f"{word!r} is more than {MAX_RETENTION_DAYS} days")
+    if number > most:
+        raise argparse.ArgumentTypeError(f"{word!r} is more than {most} days")
     return number
 
 
@@ -272,6 +289,24 @@ def print_summary(as_json: bool) -> None:
         print_json(summary_json(summary))
     else:
         print_lines(summary_line(summary))
+
+
+def print_waits(arguments: argparse.Namespace) -> None:
+    """Print how long agents waited for the person."""
+    from datetime import date
+
+    from tailhook.cli.scan import project_argument
+    from tailhook.cli.waits import day_edges, waits_facts, waits_lines
+
+    wanted: dict[str, Any] = {"edge": day_edges(date.today(), arguments.days)}
+    if arguments.project is not None:
+        folder = os.path.abspath(Path(project_argument(arguments.project)).expanduser())  # noqa: PTH100 - no links
+        wanted["project"] = [arguments.project, folder]
+    answer = request_daemon("GET", "/waits", params=wanted)
+    if arguments.json:
+        print_json(waits_facts(answer))
+    else:
+        print_lines(*waits_lines(answer, arguments.days, arguments.project))
 
 
 def dismiss(arguments: argparse.Namespace) -> None:

@@ -35,18 +35,20 @@ from tailhook.plates.display import (
     encode,
     group_of,
 )
-from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut
+from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut, WaitsOut
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
-from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word
+from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word, unix_ms
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_agents, find_periods, find_tools
 from tailhook.plates.transcript_ends import last_words
+from tailhook.plates.waits import is_of_project, sum_waits
 
 WEB = Path(__file__).with_name("web")
 MAX_LAGS = 1000  # newest events over which the time from the hook to the database is measured
 MAX_QUEUED = 1000  # changes that a slow listener may be behind; then its stream ends, and it begins again
 PING_INTERVAL_S = 15  # on a stream
+MAX_EDGES = 400  # of the intervals of waits: a year of days
 
 
 class Problem(BaseModel):
@@ -366,6 +368,18 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
             "waiting": sorted(waiting, key=itemgetter("rank")),
         }
 
+    @router.get("/waits")
+    def get_waits(
+        edge: Annotated[list[Milliseconds], Query(max_length=MAX_EDGES)],
+        project: Annotated[list[Word] | None, Query()] = None,
+    ) -> WaitsOut:
+        """Return how long sessions waited for a person in the intervals between times, such as a person's midnights.
+
+        edge: the times, in Unix milliseconds.
+        project: the names or folders of projects; a folder selects those below it, too. All projects if not given.
+        """
+        return waits_between(database, hub, sorted(set(edge)), project)
+
     @router.get("/statuses")
     def get_statuses() -> StatusesOut:
         """Return the groups of the boards, how statuses and marks are shown, and what a filter searches."""
@@ -381,6 +395,20 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         return EventStream(hub.listen(database), ping=PING_INTERVAL_S)
 
     return router
+
+
+def waits_between(database: Database, hub: Hub, edges: list[int], projects: list[str] | None) -> WaitsOut:
+    """Return how long sessions waited for a person between times, without the intervals before all that is stored.
+
+    projects: names or folders; None for all.
+    """
+    found = database.waits_since(edges[0], unix_ms()) if edges else []
+    oldest = database.oldest_event()
+    stored = [wait.start for wait in found] + ([] if oldest is None else [oldest])
+    first = next((at for at, end in enumerate(edges[1:]) if end > min(stored, default=end)), len(edges))
+    if projects is not None:
+        found = [wait for wait in found if is_of_project(wait.project_path, projects, hub.names.name_of)]
+    return sum_waits(found, edges[first:], hub.names.name_of)
 
 
 def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:

@@ -26,9 +26,11 @@ from tailhook.plates.rows import (
     add_counts,
     delete_old_events,
     delete_old_plates,
+    delete_old_waits,
     delete_plates,
     empty_plate,
     find_plate,
+    insert_ended_wait,
     insert_report,
     plate_of,
     register_placeholder,
@@ -47,7 +49,9 @@ from tailhook.plates.tables import (
     spool,
     statements,
     unknown_events,
+    waits,
 )
+from tailhook.plates.waits import WAIT_STATUSES, Wait
 from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # the channel on which daemons send NOTIFY to each other
@@ -58,6 +62,15 @@ FOUND_BY_DAEMON = [
 ]
 SELECT_OPEN = SELECT_PLATES.where(
     plates.c.status != Status.CLOSED.value, plates.c.owner.is_not_distinct_from(sa.bindparam("owner"))
+)
+# The waits that ended after a time, and the open ones. In one statement, a wait that ends meanwhile is found once.
+SELECT_WAITS = sa.union_all(
+    sa.select(waits.c.session_id, plates.c.project_path, waits.c.begun_at, waits.c.ended_at)
+    .join(plates, plates.c.session_id == waits.c.session_id)
+    .where(waits.c.ended_at > sa.bindparam("since")),
+    sa.select(plates.c.session_id, plates.c.project_path, plates.c.since, plates.c.hidden_at).where(
+        plates.c.status.in_(WAIT_STATUSES)
+    ),
 )
 SELECT_NOTIFY = sa.select(sa.func.pg_notify(CHANNEL, sa.bindparam("words")))
 DAY_MS = 86_400_000
@@ -252,6 +265,7 @@ class Database:
                         new["event_ts"], new["event_mono"] = at
                     else:
                         new["error"] = None
+                    insert_ended_wait(tx, found, new)
                     changed = update(tx, new, now)
                     self.notify(tx, plate["session_id"])
                     add_counts(tx, {event.kind.value: 1})
@@ -433,6 +447,20 @@ class Database:
         with self.engine.connect() as tx:
             return {kind: int(count) for kind, count in tx.execute(query)}
 
+    def waits_since(self, since: int, now: int) -> list[Wait]:
+        """Return the waits that ended after a time, and the open ones. These end now, or when they were hidden.
+
+        since, now: Unix milliseconds.
+        """
+        with self.engine.connect() as tx:
+            rows = tx.execute(SELECT_WAITS, {"since": since})
+            return [Wait(session_id, path, start, now if end is None else end) for session_id, path, start, end in rows]
+
+    def oldest_event(self) -> int | None:
+        """Return when the oldest stored event was received, in Unix milliseconds, or None if none is stored."""
+        with self.engine.connect() as tx:
+            return tx.execute(sa.select(sa.func.min(events.c.received_at))).scalar()
+
     def lags(self, limit: int) -> list[int]:
         """Return the milliseconds between the hook's clock and the database, for the last reported events."""
         query = sa.select(events.c.received_at - events.c.ts).where(events.c.event_type.not_in(FOUND_BY_DAEMON))
@@ -452,7 +480,7 @@ class Database:
         return was_there
 
     def prune(self, days: float, is_over: Callable[[], bool] = lambda: False) -> int:
-        """Remove the plates without a change for so many days, and all older events.
+        """Remove the plates without a change for so many days, and all older events and waits.
 
         Each transaction removes only a slice, so that events can be stored in between. Returns how many plates were
         removed.
@@ -463,6 +491,7 @@ class Database:
         slices: list[Callable[[Connection], Slice]] = [
             partial(delete_old_events, table=events, before=before),
             partial(delete_old_events, table=unknown_events, before=before),
+            partial(delete_old_waits, before=before),
             partial(delete_old_plates, before=before),
         ]
         count = 0

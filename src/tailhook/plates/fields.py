@@ -296,6 +296,49 @@ class SummaryOut(TypedDict):
     waiting: list[PlateOut]
 
 
+class WaitFigures(TypedDict):
+    """How long sessions waited for a person. Sessions that wait at the same time add up.
+
+    waits: how many waits there were. A question that follows an approval without a gap is the same wait.
+    median_ms, longest_ms: of the lengths of these waits.
+    """
+
+    waited_ms: int
+    waits: int
+    median_ms: int
+    longest_ms: int
+
+
+class ProjectWaitsOut(WaitFigures):
+    """How long the sessions of a project waited."""
+
+    project_path: str
+    name: str
+
+
+class IntervalWaitsOut(WaitFigures):
+    """How long sessions waited in an interval: the parts of waits that lie in it.
+
+    start, end: Unix milliseconds.
+    projects: the one that waited longest comes first.
+    """
+
+    start: int
+    end: int
+    projects: list[ProjectWaitsOut]
+
+
+class WaitsOut(TypedDict):
+    """How long sessions waited in several intervals.
+
+    intervals: without those before the oldest stored event or wait, about which nothing is known.
+    total: of all intervals together; null without any. A wait over several intervals is one wait in it.
+    """
+
+    intervals: list[IntervalWaitsOut]
+    total: IntervalWaitsOut | None
+
+
 class GroupOut(TypedDict):
     """A group of the board.
 

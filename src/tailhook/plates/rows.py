@@ -12,6 +12,7 @@ from tailhook.plates.changes import apply_report
 from tailhook.plates.schemas import Report, unix_ms
 from tailhook.plates.tables import (
     FIND,
+    INSERT_WAIT,
     PLATE_COLUMNS,
     SELECT_PLATES,
     UPDATE,
@@ -20,7 +21,9 @@ from tailhook.plates.tables import (
     plates,
     statements,
     unknown_events,
+    waits,
 )
+from tailhook.plates.waits import find_ended_wait
 
 PENDING = "pending:"  # prefix of a placeholder's id
 # Rows that the retention removes in one transaction. A small number, so that events do not wait long.
@@ -118,7 +121,15 @@ def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
     stored = tx.execute(statements(tx.dialect.name).insert_event, event)
     if stored.first() is None:
         return Stored(False, begun, gone)
+    if new:
+        insert_ended_wait(tx, plate, new)
     return Stored(True, update(tx, new, now) if new else begun, gone)
+
+
+def insert_ended_wait(tx: Connection, before: Plate, after: Plate) -> None:
+    """Store the wait that an event has ended, if it has ended one."""
+    if wait := find_ended_wait(before, after):
+        tx.execute(INSERT_WAIT, {"session_id": wait.session_id, "begun_at": wait.start, "ended_at": wait.end})
 
 
 def is_unknown_event(tx: Connection, event_id: str) -> bool:
@@ -216,6 +227,12 @@ def delete_events(tx: Connection, table: sa.Table, condition: "sa.ColumnElement[
 def delete_old_events(tx: Connection, table: sa.Table, before: int) -> Slice:
     """Remove events of a table that were received before a time, in Unix milliseconds."""
     return Slice([], delete_events(tx, table, table.c.received_at < before))
+
+
+def delete_old_waits(tx: Connection, before: int) -> Slice:
+    """Remove waits that ended before a time, in Unix milliseconds."""
+    slice_ids = sa.select(waits.c.id).where(waits.c.ended_at < before).limit(SLICE_ROWS).scalar_subquery()
+    return Slice([], tx.execute(sa.delete(waits).where(waits.c.id.in_(slice_ids))).rowcount == SLICE_ROWS)
 
 
 def delete_old_plates(tx: Connection, before: int) -> Slice:

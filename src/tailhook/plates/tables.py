@@ -138,6 +138,17 @@ event_counts = sa.Table(
     sa.Column("event_type", sa.Text, primary_key=True),
     sa.Column("count", sa.BigInteger, nullable=False),
 )
+# The waits for a person that have ended, so that their history is read without the events. Unix milliseconds.
+waits = sa.Table(
+    "waits",
+    metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+    sa.Column(
+        "session_id", sa.Text, sa.ForeignKey("plates.session_id", ondelete="CASCADE"), nullable=False, index=True
+    ),
+    sa.Column("begun_at", sa.BigInteger, nullable=False),
+    sa.Column("ended_at", sa.BigInteger, nullable=False, index=True),
+)
 spool = sa.Table(
     "spool",
     metadata,
@@ -160,6 +171,8 @@ UPDATE = (
     .where(plates.c.session_id == sa.bindparam("id"), plates.c.version == sa.bindparam("read"))
     .values({name: sa.bindparam(name) for name in PLATE_COLUMNS if name != "session_id"})
 )
+
+INSERT_WAIT = sa.insert(waits)
 
 
 class Statements(NamedTuple):
