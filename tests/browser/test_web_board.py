@@ -454,6 +454,8 @@ def test_axe_finds_nothing_in_light_and_dark_colours_on_a_phone_and_on_a_desktop
     show(daemon, board, tmp_path)
     board.keyboard.press("c")
     expect(row(board, "old-api")).to_be_visible()
+    board.keyboard.press("w")
+    expect(board.locator("#history table")).to_be_visible()
     assert_accessible(board)
     row(board, "payments").click()
     expect(board.locator("#details .events li")).to_have_count(27)
@@ -479,6 +481,9 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(daemon, board, tmp_path):
     show(daemon, board, tmp_path)
     daemon.post("prompt_submit", "long", project_path="/src/" + "x" * 200, git_branch="y" * 300)
     expect(board.locator("#working li")).to_have_count(4)
+    daemon.post("permission_asked", "waits", project_path="/src/" + "z" * 200)
+    board.keyboard.press("w")
+    expect(board.locator("#history table")).to_be_visible()
     for width in (320, 360, 414, 600, 768):
         board.set_viewport_size({"width": width, "height": 700})
         assert_fits(board, width)

@@ -5,6 +5,7 @@ import { follow, mark } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
+import { toggleWaits } from "./waits.js";
 import { clean, line, make, matches } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
@@ -482,6 +483,7 @@ const KEYS = {
   d: () => withFocused(toggleHidden),
   y: () => withFocused(copyResume),
   u: undo,
+  w: toggleWaits,
 };
 
 document.addEventListener("keydown", (event) => {
