@@ -66,7 +66,7 @@ def by_agent(*scripts):
     running, waiting = {}, iter(scripts)
 
     def answer(request):
-        agent = request.body["client_metadata"]["thread_id"]
+        agent = request.body["thread_id"]
         try:
             if agent in running:
                 return running[agent].send(request)

@@ -127,13 +127,17 @@ class ClaudeCode:
             text=True,
         ) as host:
             lines = lines_of(host)
-            for prompt in prompts:
-                message = {"role": "user", "content": [{"type": "text", "text": prompt}]}
-                print(json.dumps({"type": "user", "message": message}), file=host.stdin, flush=True)
-                result = next_result(lines)
-            host.stdin.close()
-            for _ in lines:
-                pass
+            try:
+                for prompt in prompts:
+                    message = {"role": "user", "content": [{"type": "text", "text": prompt}]}
+                    print(json.dumps({"type": "user", "message": message}), file=host.stdin, flush=True)
+                    result = next_result(lines)
+                host.stdin.close()
+                for _ in lines:
+                    pass
+            except BaseException:  # a host whose model has failed would ask it again for minutes
+                host.kill()
+                raise
         [transcript] = self.home.glob(f".claude/projects/*/{result['session_id']}.jsonl")
         return Session(result, transcript)
 

@@ -8,7 +8,8 @@ HOST@VERSION: this release, also again. Fetches each release with npm into a fol
   --ends   the newest release, and the oldest one in which all sessions worked: both are run again. Exit 1 if one of
            their sessions works no longer.
 
-Prints the first release that behaves differently from the one before it.
+Prints the first release that behaves differently from the one before it. If a session fails, build/ has pytest's
+output in host-matrix-HOST-VERSION.log.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from run_hosts import HERE, namespace, npm
 
 RESULTS = HERE / "host_matrix.json"
 PAGE = HERE.parents[1] / "docs" / "hosts.md"
+LOGS = HERE.parents[1] / "build"
 BEGIN, END = "<!-- matrix: make host-matrix -->", "<!-- end of the matrix -->"
 SINCE = "2026-06-01"
 PACKAGES = {
@@ -156,14 +158,16 @@ def run_release(host: str, version: str) -> Row:
         argv += ["-k", "claude" if host == "claude-code" else host]
         env = {**os.environ, "XDG_CACHE_HOME": folder, "TEST_HANGS_S": str(HANGS_S)}
         row: Row = {name: "not run" for name, test in tests.items() if test}
+        log = LOGS / f"host-matrix-{host}-{version}.log"
         for _ in range(ATTEMPTS):
             failed = [str(HERE / tests[name]) for name in row if row[name]]
             if failed:
-                subprocess.run(
-                    [*argv, *failed], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False
-                )
+                with log.open("wb") as output:
+                    subprocess.run([*argv, *failed], env=env, stdin=subprocess.DEVNULL, stdout=output, check=False)
                 results = read_report(report)
                 row = {name: results[tests[name].partition("::")[2]] if why else "" for name, why in row.items()}
+    if not any(row.values()):
+        log.unlink()
     return row
 
 

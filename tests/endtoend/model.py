@@ -1,6 +1,7 @@
 """A model on loopback: it answers a host's requests with what a test wrote for it."""
 
 import json
+import signal
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -70,6 +71,8 @@ class Model:
     tokens: how many it claims to have read for its first answers, oldest first.
     url: where it listens, on loopback.
     requests: those that were answered so, oldest first; `others` those without tools.
+
+    If it cannot answer a request, it answers 500 and raises the reason in the test, which waits in the main thread.
     """
 
     tokens: tuple[int, ...] = ()
@@ -80,6 +83,8 @@ class Model:
         self.requests: list[Request] = []
         self.others: list[Request] = []
         self.lock = threading.Lock()
+        self.failure: Exception | None = None
+        self.is_over = False
 
     def __enter__(self):
         model = self
@@ -87,7 +92,9 @@ class Model:
         class Handler(self.api()):
             answer = staticmethod(model.answer)
             claim = staticmethod(model.claim)
+            fail = staticmethod(model.fail)
 
+        self.handler_before = signal.signal(signal.SIGUSR1, self.raise_failure)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -96,9 +103,25 @@ class Model:
         return self
 
     def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        try:
+            with self.lock:
+                self.is_over = True
+        finally:  # a signal that was sent before arrives here at the latest
+            signal.signal(signal.SIGUSR1, self.handler_before)
+            self.server.shutdown()
+            self.server.server_close()
+            self.thread.join()
+
+    def fail(self, failure: Exception) -> None:
+        """Raise the first failure in the test, unless the test has ended."""
+        with self.lock:
+            if not self.is_over and not self.failure:
+                self.failure = failure
+                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+
+    def raise_failure(self, *_) -> None:
+        """Raise the failure, as the handler of a signal, which ends any wait."""
+        raise self.failure
 
     def api(self) -> type:
         """Return the handler of requests, which speaks the API."""
@@ -143,21 +166,34 @@ class ApiHandler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
-    def body(self) -> dict:
-        """Return the request's JSON."""
-        return json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+    def do_POST(self):
+        """Answer a request; if that raises, answer 500 with the reason."""
+        try:
+            self.respond(json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}"))
+        except ConnectionError:  # the host has closed the connection
+            raise
+        except Exception as error:
+            words = f"the model failed at {self.path}: {type(error).__name__}: {error}"
+            failure = AssertionError(words)
+            failure.__cause__ = error
+            self.fail(failure)
+            self.send({"error": {"type": "api_error", "message": words}}, status=500)
+
+    def respond(self, body: dict) -> None:
+        """Answer a request with this JSON."""
+        raise NotImplementedError
 
     def send_stream(self, events: list[str]) -> None:
         """Send the events of a stream, all at once."""
         self.reply("".join(f"{event}\n\n" for event in events).encode(), "text/event-stream")
 
-    def send(self, value: dict) -> None:
+    def send(self, value: dict, status: int = 200) -> None:
         """Send one JSON object."""
-        self.reply(json.dumps(value).encode(), "application/json")
+        self.reply(json.dumps(value).encode(), "application/json", status)
 
-    def reply(self, data: bytes, kind: str) -> None:
+    def reply(self, data: bytes, kind: str, status: int = 200) -> None:
         """Send bytes with their content type."""
-        self.send_response(200)
+        self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -168,9 +204,8 @@ class ApiHandler(BaseHTTPRequestHandler):
 class MessagesHandler(ApiHandler):
     """The part of the Messages API that a session needs, streamed or whole."""
 
-    def do_POST(self):
+    def respond(self, body):
         """Answer with a message, or with a count of tokens."""
-        body = self.body()
         if not self.path.partition("?")[0].endswith("/messages"):
             self.send({"input_tokens": 1})
             return

@@ -16,9 +16,9 @@ class GeminiModel(Model):
 class GeminiHandler(ApiHandler):
     """The part of the Gemini API that a session needs, streamed or whole."""
 
-    def do_POST(self):
+    def respond(self, body):
         """Answer with generated content."""
-        content = {"role": "model", "parts": [part(block) for block in self.answer(self.body())]}
+        content = {"role": "model", "parts": [part(block) for block in self.answer(body)]}
         usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
         candidate = {"content": content, "finishReason": "STOP", "index": 0}
         response = {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "none"}

@@ -46,17 +46,16 @@ class ResponsesModel(Model):
 
     def charge(self, body: dict) -> tuple[int, dict]:
         """Put the answer to a request on the bill. Return its number on the bill, and its usage."""
-        asked = body["client_metadata"]
         with self.lock:
             number = len(self.bill)
             taken = self.tokens[number] if number < len(self.tokens) else 200 + number
-            if self.first_tokens and all(one.thread_id != asked["thread_id"] for one in self.bill):
+            if self.first_tokens and all(one.thread_id != body["thread_id"] for one in self.bill):
                 taken = self.first_tokens
             cached, written, given = taken // 4, taken // 8, 10 + number
             self.bill.append(
                 Billed(
-                    asked["thread_id"],
-                    asked["session_id"],
+                    body["thread_id"],
+                    body["session_id"],
                     body["model"],
                     taken - cached - written,
                     given,
@@ -76,9 +75,10 @@ class ResponsesModel(Model):
 class ResponsesHandler(ApiHandler):
     """The part of the Responses API that a session needs, streamed."""
 
-    def do_POST(self):
+    def respond(self, body):
         """Answer with a response."""
-        body = self.body()
+        # Not from client_metadata: 0.137.0 has none of them there.
+        body |= {"thread_id": self.header("thread-id"), "session_id": self.header("session-id")}
         more = [tool for one in body["input"] if one["type"] == "additional_tools" for tool in one["tools"]]
         body["tools"] = [*body.get("tools", ()), *more]  # newer models get them as a part of the conversation
         blocks = self.answer(body)
@@ -90,6 +90,12 @@ class ResponsesHandler(ApiHandler):
         events += [("response.output_item.done", {"output_index": at, "item": one}) for at, one in enumerate(items)]
         events.append(("response.completed", {"response": response}))
         self.send_stream([f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}" for kind, fields in events])
+
+    def header(self, name: str) -> str:
+        """Return a header of the request. Raises KeyError if it is missing."""
+        if (value := self.headers[name]) is None:
+            raise KeyError(name)
+        return value
 
 
 def namespaces(body: dict) -> dict[str, str]:

@@ -179,32 +179,49 @@ class Codex(OtherHost):
     approval = "--dangerously-bypass-approvals-and-sandbox"
 
     def argv(self, prompt: str) -> list[str]:
-        """Return arguments that skip the trust in the hooks: a person gives it once."""
-        return [
-            "exec",
-            self.approval,
-            "--dangerously-bypass-hook-trust",
-            "-c",
-            f"model={self.model_name}",
-            *self.session,
-            prompt,
-        ]
+        """Return arguments that allow all tools."""
+        return ["exec", self.approval, "-c", f"model={self.model_name}", *self.session, prompt]
 
     def variables(self, url: str) -> dict[str, str]:
-        """Write the model's address and the project's trust into config.toml; return no variables."""
+        """Write the model's address and a person's trust into config.toml; return no variables."""
         provider = f'name = "loopback"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
         (self.home / ".codex").mkdir(exist_ok=True)
-        (self.home / ".codex" / "config.toml").write_text(
+        config = self.home / ".codex" / "config.toml"
+        config.write_text(
             f'model_provider = "loopback"\n{self.settings}[model_providers.loopback]\n{provider}'
             f'[projects."{self.project}"]\ntrust_level = "trusted"\n'
         )
+        with config.open("a") as more:
+            more.writelines(
+                f'[hooks.state."{one["key"]}"]\ntrusted_hash = "{one["currentHash"]}"\n' for one in self.hooks()
+            )
         return {}
+
+    def hooks(self) -> list[dict]:
+        """Return the hooks that Codex finds, with the hash of each that a person trusts by its command /hooks.
+
+        In `codex exec` 0.137.0 to 0.139.0, --dangerously-bypass-hook-trust has no effect (openai/codex#26434).
+        """
+        requests = [
+            {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "test", "version": "1"}}},
+            {"method": "initialized"},
+            {"id": 2, "method": "hooks/list", "params": {"cwds": [str(self.project)]}},
+        ]
+        argv = [str(host_path("codex")), "app-server"]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(argv, env=self.env, text=True, **pipes) as server:
+            server.stdin.writelines(f"{json.dumps(one)}\n" for one in requests)
+            server.stdin.flush()  # it ends without an answer if its input ends
+            answers = (json.loads(line) for line in server.stdout)
+            found = next(answer for answer in answers if answer.get("id") == 2)
+            server.kill()
+        return found["result"]["data"][0]["hooks"]
 
     @contextmanager
     def terminal(self, model: Model, *prompt: str) -> Iterator[CodexTerminal]:
         """Start a session in a terminal, as a person does; kill it at the end of the block."""
         self.variables(model.url)
-        flags = [self.approval, "--dangerously-bypass-hook-trust", "-c", f"model={self.model_name}"]
+        flags = [self.approval, "-c", f"model={self.model_name}"]
         env = {**self.env, "TERM": "xterm-256color"}
         terminal = CodexTerminal([str(host_path("codex")), *flags, *prompt], env, self.project)
         try:

@@ -337,15 +337,9 @@ def test_a_menu_that_the_person_opens_is_not_a_wait(board):
 class RefusingHandler(MessagesHandler):
     """An API that refuses every message."""
 
-    def do_POST(self):
+    def respond(self, body):
         """Answer with an error."""
-        self.body()
-        data = b'{"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}'
-        self.send_response(400)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.send({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, status=400)
 
 
 class RefusingModel(Model):
