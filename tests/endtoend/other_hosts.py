@@ -198,7 +198,7 @@ class Codex(OtherHost):
         return {}
 
     def hooks(self) -> list[dict]:
-        """Return the hooks that Codex finds, with the hash of each that a person trusts by its command /hooks.
+        """Return the hooks that Codex finds, each with its hash. A person trusts that hash in Codex's /hooks.
 
         In `codex exec` 0.137.0 to 0.139.0, --dangerously-bypass-hook-trust has no effect (openai/codex#26434).
         """
