@@ -68,4 +68,5 @@ TARGETS: dict[str, str] = {
     "plates/notice_settings.py": "unit/test_notices.py",
     "plates/notices.py": "unit/test_notices.py",
     "plates/timeline.py": "unit/test_board_view.py",
+    "plates/waits.py": "unit/test_plates_wait_history.py -k 'not postgresql'",
 }

@@ -17,7 +17,7 @@ from tailhook.machines.plates import Event, EventKind
 from tailhook.plates.db import SELECT_WAITS, Database, Moment
 from tailhook.plates.display import project_folder_name
 from tailhook.plates.tables import migration_config, waits
-from tailhook.plates.waits import Wait, join_waits, sum_waits
+from tailhook.plates.waits import Wait, is_of_project, join_waits, sum_waits
 
 NOW = 10_000_000
 
@@ -61,6 +61,46 @@ def test_a_wait_over_midnight_is_in_both_days_and_once_in_their_sum():
         (60, 2, 30),
     ]
     assert (answer["total"]["waited_ms"], answer["total"]["waits"], answer["total"]["longest_ms"]) == (80, 2, 70)
+
+
+def test_a_wait_until_midnight_is_not_in_the_next_day():
+    answer = sum_waits([Wait("s", "/p", 80, 100), Wait("t", "/q", 100, 120)], [0, 100, 200], project_folder_name)
+    assert [(one["waits"], one["projects"][0]["name"]) for one in answer["intervals"]] == [(1, "p"), (1, "q")]
+
+
+def test_projects_that_waited_equally_long_are_in_the_order_of_their_paths():
+    found = [Wait("1", "/b", 0, 5), Wait("2", "/c", 0, 7), Wait("3", "/a", 0, 5)]
+    answer = sum_waits(found, [0, 9], project_folder_name)
+    assert [one["name"] for one in answer["total"]["projects"]] == ["c", "a", "b"]
+
+
+def test_a_question_after_an_approval_is_the_same_wait():
+    assert join_waits(
+        [Wait("s", "/p", 5, 9), Wait("s", "/p", 0, 5), Wait("t", "/p", 9, 10), Wait("s", "/p", 10, 12)]
+    ) == [
+        Wait("s", "/p", 0, 9),
+        Wait("s", "/p", 10, 12),
+        Wait("t", "/p", 9, 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "is_found"),
+    [
+        (["shop"], True),
+        (["/src/shop"], True),
+        (["/src/shop/"], True),
+        (["/src"], True),
+        (["/"], True),
+        (["api", "/src"], True),
+        (["/src/sho"], False),
+        (["/src/shop/web"], False),
+        (["SHOP"], False),
+        ([], False),
+    ],
+)
+def test_a_project_is_meant_by_its_name_its_folder_or_a_folder_above(wanted, is_found):
+    assert is_of_project("/src/shop", wanted, project_folder_name) is is_found
 
 
 # ---- the days ----
@@ -134,6 +174,13 @@ def test_an_answer_to_one_of_two_questions_ends_no_wait(database):
     ):
         database.record(one.model_copy(update={"ts": 1000 + number, "mono": 1000 + number}))
     assert kept(database) == [(1000, 1003)]
+
+
+def test_an_event_during_a_wait_stores_nothing(database):
+    database.record(asked("a", ts=1000, mono=1000))
+    for number in range(3):
+        database.record(ended("Read", "b", ts=2000 + number, mono=2000 + number))
+    assert database.waits_since(0, NOW) == [Wait("s", "/p", 1000, NOW)]
 
 
 def test_sessions_that_wait_at_the_same_time_have_a_wait_each(database):

@@ -32,13 +32,13 @@ def find_ended_wait(before: Plate, after: Plate) -> Wait | None:
     if before["status"] not in WAIT_STATUSES or before["status"] == after["status"]:
         return None
     end = after["since"] if before["hidden_at"] is None else min(after["since"], before["hidden_at"])
-    return Wait(before["session_id"], before["project_path"], before["since"], end) if end > before["since"] else None
+    return Wait(before["session_id"], before["project_path"], before["since"], end)
 
 
 def join_waits(waits: Iterable[Wait]) -> list[Wait]:
     """Return the waits; those of a session without a gap between them are one, such as a question after an approval.
 
-    A wait without a length, because a clock was set back, is left out.
+    A wait without a length is left out: a clock was set back, or the session was hidden before.
     """
     joined: list[Wait] = []
     for wait in sorted(waits):
