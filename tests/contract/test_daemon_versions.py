@@ -80,11 +80,11 @@ def end_started(daemon):
     os.kill(int((daemon.state / "daemon-lock").read_text().split(" ")[0]), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("plates", [0, 1])
+@pytest.mark.parametrize(("plates", "words"), [(0, ["list"]), (1, ["list"]), (1, ["waits"]), (1, ["waits", "--json"])])
 @pytest.mark.parametrize("version", ["0.0.9", __version__])
-def test_a_list_of_an_older_daemons_plates_explains_what_to_do(daemon, other, version, plates):
+def test_a_list_of_an_older_daemons_plates_explains_what_to_do(daemon, other, version, plates, words):
     old = other(version, "port", plates)
-    done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
+    done = tailhook("plates", *words, env=daemon.env, cwd=daemon.home)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"tailhook: a daemon of another version runs ({version}); this is tailhook {__version__}."

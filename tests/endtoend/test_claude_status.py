@@ -11,6 +11,8 @@ from interactive import DOWN, ENTER, ESCAPE, TAB, mcp_flags, session
 from model import MessagesHandler, Model, bash, use
 from support.daemon import daemon_in, wait_until
 
+from tailhook.plates.schemas import MAX_TIME_MS
+
 CHECKS_S = 13  # longer than the host takes to notify of a permission, and the daemon to look at a transcript
 QUESTION = use(
     "AskUserQuestion",
@@ -130,6 +132,9 @@ def test_a_plan_is_waited_for_until_it_is_approved(board):
         host.stays("awaiting_approval", CHECKS_S)
         host.type(ENTER)
         host.comes_to("awaiting_approval", "running", "idle")
+        waits = host.daemon.ask("GET", "/waits", params={"edge": [0, MAX_TIME_MS]}).json()["total"]
+    assert waits["waits"] == 1
+    assert waits["waited_ms"] >= CHECKS_S * 1000
 
 
 def test_an_mcp_servers_question_is_waited_for(board):

@@ -251,9 +251,8 @@ def list_plates(arguments: argparse.Namespace) -> None:
         return
     from tailhook.board.view import activity_words, plate_age, read_plate, select_plates, status_words
     from tailhook.pictures.terminal import count_cells
-    from tailhook.plates.client import check_running_version
 
-    check_running_version()
+    check_daemon_version()
     if not plates:
         print_lines("No session waits for you." if arguments.waiting else "No sessions.")
     now = time.time()
@@ -279,11 +278,7 @@ def list_plates(arguments: argparse.Namespace) -> None:
 
 def print_summary(as_json: bool) -> None:
     """Print how many sessions wait, and for what, in one line or as JSON. `print_short_list` does that faster."""
-    try:
-        from tailhook.plates.client import check_running_version
-    except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
-    check_running_version()
+    check_daemon_version()
     summary = request_daemon("GET", "/summary")
     if as_json:
         print_json(summary_json(summary))
@@ -302,6 +297,7 @@ def print_waits(arguments: argparse.Namespace) -> None:
     if arguments.project is not None:
         folder = os.path.abspath(Path(project_argument(arguments.project)).expanduser())  # noqa: PTH100 - no links
         wanted["project"] = [arguments.project, folder]
+    check_daemon_version()
     answer = request_daemon("GET", "/waits", params=wanted)
     if arguments.json:
         print_json(waits_facts(answer))
@@ -323,6 +319,15 @@ def dismiss(arguments: argparse.Namespace) -> None:
         f"Hid {plain(found[0])} until its next prompt. Nothing is deleted.",
         "To see it on a board, press c. To show it again, press d there.",
     )
+
+
+def check_daemon_version() -> None:
+    """Raise VersionError if the daemon is of another version, and AwayError if no daemon answers."""
+    try:
+        from tailhook.plates.client import check_running_version
+    except ImportError as error:
+        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+    check_running_version()
 
 
 def request_daemon(method: str, path: str, **options: "Any") -> "Any":
