@@ -104,6 +104,12 @@ def test_a_wait_that_lasts_is_counted_until_now(board_daemon, days):
     assert json.loads(asked(board_daemon, "--json"))["total"]["waited_ms"] == HOUR_MS
 
 
+def test_a_year_can_be_asked_for(board_daemon, days):
+    let_wait(board_daemon, "a", local_ms(days[2] - timedelta(days=300), 12), local_ms(days[2], 12))
+    found = json.loads(asked(board_daemon, "--days", "366", "--json"))["days"]
+    assert [row["waited_ms"] for row in found[:301]] == [12 * HOUR_MS, *[24 * HOUR_MS] * 299, 12 * HOUR_MS]
+
+
 def test_without_any_event_and_without_any_wait_it_prints_why_there_is_no_table(own, board_daemon):
     own.start()
     assert asked(own).startswith("Nothing is known yet, because no event is stored.")
