@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.browser import BROWSER_TIMEOUT_MS, row
 from support.daemon import Daemon, answers, daemon_in, request, wait_until
-from support.host import HANGS_S
+from support.host import HANGS_S, command_server, tailhook
 
 WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a secret
 
@@ -130,7 +130,10 @@ def test_a_link_signs_one_tab_in_and_leaves_the_address_bar(signed_in, new_conte
     assert page.evaluate("Object.keys(localStorage)") == []
     late = new_context().new_page()
     late.goto(daemon.link)
-    expect(late.locator("#away")).to_contain_text("its link was used before")
+    expect(late.locator("#away")).to_have_text(
+        "This tab is not signed in: the link was used before. To sign in, open the link that this command prints: "
+        " tailhook plates link"
+    )
     expect(late.locator("#connection")).to_have_text("signed out")
     expect(late).to_have_url(f"{daemon.base}/")
     assert late.locator("#board li").count() == 0
@@ -154,7 +157,10 @@ def test_a_tab_stays_signed_in_when_it_is_loaded_again(signed_in):
 
 def test_a_new_tab_is_not_signed_in_and_explains_how_to_sign_in(signed_in, new_tab):
     other = new_tab(signed_in.daemon.base)
-    expect(other.locator("#away")).to_contain_text("This tab is not signed in. To sign in, start the daemon again")
+    expect(other.locator("#away")).to_have_text(
+        "This tab is not signed in. To sign in, open the link that this command prints:  tailhook plates link   "
+        "A duplicate of a signed-in tab is signed in, too."
+    )
     expect(other.locator("#connection")).to_have_text("signed out")
 
 
@@ -182,6 +188,58 @@ def test_a_link_that_is_opened_in_a_tab_that_shows_the_board_signs_it_in(own, ne
     expect(page.locator("#away")).to_be_hidden()
     expect(row(page, "first")).to_be_visible()
     expect(page).to_have_url(f"{own.base}/")
+
+
+def new_link(daemon):
+    """Return the link that the command prints."""
+    done = tailhook("plates", "link", env=daemon.env, cwd=daemon.home)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_second_tab_is_signed_in_by_a_link_of_the_running_daemon(signed_in, new_tab):
+    tab = new_tab(signed_in.daemon.base)
+    expect(tab.locator("#connection")).to_have_text("signed out")
+    tab.goto(new_link(signed_in.daemon))
+    expect(tab.locator("#connection")).to_have_text("live")
+    expect(row(tab, "first")).to_be_visible()
+    expect(tab).to_have_url(f"{signed_in.daemon.base}/")
+    expect(signed_in.page.locator("#connection")).to_have_text("live")
+
+
+def test_an_expired_link_explains_how_to_get_another_one(own, new_context):
+    constants = {"tailhook.plates.browsers.CODE_LIFETIME_MIN": 0}
+    own.process = command_server(True).start(("plates", "serve", "--port", "0"), own.env, own.home, constants)
+    own.link = own.process.stdout.readline().split()[-1]
+    page = new_context().new_page()
+    page.goto(own.link)
+    expect(page.locator("#away")).to_contain_text("This tab is not signed in: the link has expired")
+    expect(page.locator("#away")).to_contain_text("open the link that this command prints:  tailhook plates link")
+    expect(page.locator("#connection")).to_have_text("signed out")
+
+
+@pytest.mark.parametrize("with_worker", [True, False], ids=["shared worker", "stream in the page"])
+def test_a_sign_out_reaches_every_open_tab_and_each_can_be_signed_in_again(own, new_context, with_worker):
+    own.start().post("stop", project_path="/src/first")
+    context = new_context()
+    if not with_worker:
+        context.add_init_script("delete globalThis.SharedWorker;")
+    pages = [context.new_page() for _ in range(3)]
+    for page, link in zip(pages, [own.link, new_link(own), new_link(own)], strict=True):
+        page.goto(link)
+        expect(row(page, "first")).to_be_visible()
+    done = tailhook("plates", "sign-out", env=own.env, cwd=own.home)
+    assert done.stdout.startswith("Signed out 3 browser tabs.")
+    for page in pages:
+        expect(page.locator("#away")).to_have_text(
+            "What you see is old. This tab is not signed in any more: `tailhook plates sign-out` signed all tabs out. "
+            "To sign in, open the link that this command prints: tailhook plates link"
+        )
+        expect(page.locator("#connection")).to_have_text("signed out")
+        assert page.evaluate("sessionStorage.length") == 0
+    pages[1].evaluate("link => { location.href = link; }", new_link(own))
+    expect(pages[1].locator("#connection")).to_have_text("live")
+    expect(pages[0].locator("#connection")).to_have_text("signed out")
 
 
 def test_a_browser_that_keeps_nothing_is_signed_in_until_the_page_is_left(own, new_context):
@@ -296,7 +354,7 @@ def test_a_tab_shows_that_the_daemon_is_away_and_after_a_new_start_explains_how_
         page.clock.install()
     own.start("--port", port)
     expect(page.locator("#away")).to_contain_text("This tab is not signed in any more: the daemon was started again.")
-    expect(page.locator("#away")).to_contain_text("open the link that it prints:  tailhook plates serve")
+    expect(page.locator("#away")).to_contain_text("open the link that this command prints:  tailhook plates link")
     expect(page.locator("#connection")).to_have_text("signed out")
     assert page.evaluate("sessionStorage.length") == 0
     if script:

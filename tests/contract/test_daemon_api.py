@@ -58,6 +58,8 @@ ROUTES = [
     ("GET", "/status"),
     ("GET", "/statuses"),
     ("GET", "/summary"),
+    ("POST", "/links"),
+    ("POST", "/sign-out"),
     ("GET", "/waits"),
 ]
 

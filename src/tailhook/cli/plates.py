@@ -1,6 +1,7 @@
 """`tailhook plates`: runs the daemon, and lists and hides its plates."""
 
 import argparse
+import io
 import os
 import sys
 import time
@@ -9,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from tailhook.cli.output import (
     CommandError,
@@ -19,6 +20,7 @@ from tailhook.cli.output import (
     attempt,
     coloured,
     command,
+    counted,
     group,
     positive,
     print_json,
@@ -37,9 +39,16 @@ if TYPE_CHECKING:
     from tailhook.plates.options import DaemonOptions
 
 ANSI_COLOURS = {"attention": 33, "error": 31, "running": 32, "idle": 34, "muted": 90}  # by tone
+WHITE, ON_BLACK = 97, 40  # of a QR code, whatever colours the terminal has
 LIST_COLUMNS = ("STATUS", "AGE", "PROJECT", "BRANCH", "TO DO", "SESSION", "ACTIVITY")
 MAX_RETENTION_DAYS = 36_500
 MAX_WAIT_DAYS = 366
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+LOCAL_ADVICE = (
+    "the daemon can be reached on this computer only, so a phone cannot open the link."
+    " To listen on the network:  tailhook plates serve --host 0.0.0.0"
+)
+MISSING_QR_EXTRA = "a QR code needs one more package. Install it with:  pip install 'tailhook[qr]'"
 MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
@@ -107,6 +116,17 @@ def add(commands: Commands) -> None:
         "tailhook plates dismiss 0b9c",
     )
     parser.add_argument("session_id", metavar="SESSION", help="a session id, or its first characters")
+
+    parser = command(
+        actions,
+        "link",
+        make_link,
+        "print a link to the web board, which signs one browser tab in, once",
+        "tailhook plates link",
+    )
+    parser.add_argument("--qr", action="store_true", help="draw the link as a QR code, too: for a phone")
+    about = "sign all browser tabs out, and end the links that are not used yet"
+    command(actions, "sign-out", sign_out, about, "tailhook plates sign-out")
 
     parser = command(
         commands,
@@ -234,7 +254,7 @@ def silence_stderr() -> None:
 def print_link(link: str) -> None:
     """Print the board's link."""
     if link:
-        print_lines(f"Open the board (the link signs in one browser tab, once): {link}")
+        print_lines(f"Open the board (the link signs in one browser tab, once, within 10 minutes): {link}")
         sys.stdout.flush()
 
 
@@ -328,6 +348,46 @@ def check_daemon_version() -> None:
     except ImportError as error:
         raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
     check_running_version()
+
+
+def make_link(arguments: argparse.Namespace) -> None:
+    """Print a link that signs a tab in. The hints go to stderr, so that stdout is the link alone."""
+    encode = load_qr_encoder() if arguments.qr else None
+    found = request_running_daemon("POST", "/links")
+    link = found["link"]
+    if encode:
+        drawn = io.StringIO()
+        encode(link).terminal(drawn, compact=True)
+        print_lines(*(coloured(coloured(line, WHITE), ON_BLACK) for line in drawn.getvalue().splitlines()))
+        if urlsplit(link).hostname in LOCAL_HOSTS:
+            sys.stderr.write(f"tailhook: {LOCAL_ADVICE}\n")
+    print_lines(link)
+    sys.stderr.write(f"It signs in one browser tab, once, within {found['minutes']} minutes.\n")
+
+
+def load_qr_encoder() -> "Callable[..., Any]":
+    """Return the function that encodes a text as a QR code."""
+    try:
+        from segno import make_qr
+    except ImportError as error:
+        raise CommandError(f"{MISSING_QR_EXTRA} ({error})") from error
+    return make_qr
+
+
+def sign_out(_: argparse.Namespace) -> None:
+    """Sign all tabs out."""
+    count = request_running_daemon("POST", "/sign-out")["tabs"]
+    print_lines(f"Signed out {counted(count, 'browser tabs')}. To sign in again:  tailhook plates link")
+
+
+def request_running_daemon(method: str, path: str) -> "Any":
+    """Send a request to the daemon and return its answer. Raises VersionError if it is of another version."""
+    try:
+        from tailhook.plates.client import check_running_version
+    except ImportError as error:
+        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+    check_running_version()
+    return request_daemon(method, path)
 
 
 def request_daemon(method: str, path: str, **options: "Any") -> "Any":

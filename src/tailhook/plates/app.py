@@ -23,6 +23,7 @@ from starlette.staticfiles import StaticFiles
 from tailhook import __version__
 from tailhook.machines.plates import STUCK_TIMEOUT, EventKind, Status
 from tailhook.plates.asked import read_asked
+from tailhook.plates.browsers import CODE_LIFETIME_MIN
 from tailhook.plates.context import context_at_end
 from tailhook.plates.db import Database
 from tailhook.plates.display import (
@@ -39,6 +40,7 @@ from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word, unix_ms
+from tailhook.plates.sockets import Port
 from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_agents, find_periods, find_tools
 from tailhook.plates.transcript_ends import last_words
@@ -48,6 +50,7 @@ WEB = Path(__file__).with_name("web")
 MAX_LAGS = 1000  # newest events over which the time from the hook to the database is measured
 MAX_QUEUED = 1000  # changes that a slow listener may be behind; then its stream ends, and it begins again
 PING_INTERVAL_S = 15  # on a stream
+NO_PORT = "the daemon has no port, so there is no web board. To start one with a port:  tailhook plates serve"
 MAX_EDGES = 400  # of the intervals of waits: a year of days
 
 
@@ -128,6 +131,22 @@ class Figures(BaseModel):
     spool_lost: int
     notice_failures: dict[str, str]
     listeners: int
+
+
+class LinkOut(Done):
+    """A link to the web board.
+
+    minutes: how long it is valid.
+    """
+
+    link: str
+    minutes: int
+
+
+class SignedOut(Done):
+    """So many browser tabs were signed out."""
+
+    tabs: int
 
 
 class Hub:
@@ -255,10 +274,13 @@ def backlog_event(waiting: int) -> ServerSentEvent:
     return ServerSentEvent(encode({"events": waiting}), event="catching_up")
 
 
-def make_app(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float = STUCK_TIMEOUT) -> FastAPI:
+def make_app(
+    database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float = STUCK_TIMEOUT, port: Port | None = None
+) -> FastAPI:
     """Return the daemon's application.
 
     stuck_timeout: see `tailhook.machines.plates.is_stuck`.
+    port: at which browsers sign in, if there is one.
     """
     # FastAPI imports this only to refuse its models: 2 MB of memory. It copes with a Pydantic that does not have it.
     sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
@@ -270,6 +292,7 @@ def make_app(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float = 
     app.include_router(report_routes(database, inbox, hub))
     app.include_router(plate_routes(database, inbox, hub, stuck_timeout))
     app.include_router(daemon_routes(database, inbox, hub))
+    app.include_router(sign_in_routes(port))
     app.add_api_route("/", board_page, methods=["GET", "HEAD"], include_in_schema=False)
     app.mount("/web", StaticFiles(directory=WEB))
     return app
@@ -441,6 +464,25 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             notice_failures=hub.notice_failures,
             listeners=len(hub.queues),
         )
+
+    return router
+
+
+def sign_in_routes(port: Port | None) -> APIRouter:
+    """Return the routes about the browsers that are signed in. They are coroutines: `Browsers` is not thread-safe."""
+    router = APIRouter()
+
+    @router.post("/links", responses={409: {"model": Problem}})
+    async def make_link() -> LinkOut:
+        """Return a link that signs one browser tab in, once. A browser's secret does not allow this."""
+        if port is None:
+            raise HTTPException(HTTPStatus.CONFLICT, NO_PORT)
+        return LinkOut(link=port.link(), minutes=CODE_LIFETIME_MIN)
+
+    @router.post("/sign-out")
+    async def sign_out() -> SignedOut:
+        """Sign all browsers out, and end their streams and their open links. A browser's secret does not allow this."""
+        return SignedOut(tabs=port.browsers.sign_out() if port else 0)
 
     return router
 

@@ -18,6 +18,7 @@ from tailhook.plates.connections import Connection
 
 MAX_BODY_BYTES = 8 << 20
 SIGN_IN = "/sign-in"  # a browser posts a link's code to it, as the bearer token
+OWNERS = ("/links", "/sign-out")  # for the user's own programs: a tab must not be able to renew its own access
 
 # What a browser may do with the answers: run the daemon's own scripts, talk to the daemon, and nothing else. The policy
 # `tailhook` of trusted types allows one address: that of the board's shared worker.
@@ -118,22 +119,31 @@ class Guard:
             await refuse(send, *fault)
         elif scope["path"] == SIGN_IN and scope["method"] == "POST":
             await self.sign_in(given, send)
-        elif self.is_known(given):
+        elif self.is_token(given):
             connection.admit()
             await self.app(scope, receive, send)
+        elif sign_in := self.browsers.find(given):
+            connection.admit()
+            if scope["path"] in OWNERS:
+                await refuse(
+                    send,
+                    HTTPStatus.FORBIDDEN,
+                    "a browser cannot do this. In a terminal:  tailhook plates link, sign-out",
+                )
+            else:
+                with self.browsers.answering(sign_in, connection.drop):
+                    await self.app(scope, receive, send)
         elif is_public(scope):
             await self.app(scope, receive, send)
         else:
-            await refuse(send, HTTPStatus.UNAUTHORIZED, "a token is needed: Authorization: Bearer …")
+            await refuse(send, HTTPStatus.UNAUTHORIZED, self.browsers.why_no_secret(given))
         connection.wait()
 
     async def sign_in(self, code: str, send: Send) -> None:
         """Answer with a browser's secret for the code of a link."""
         secret = self.browsers.sign_in(code)
         if secret is None:
-            await refuse(
-                send, HTTPStatus.UNAUTHORIZED, "the link was used before, or it belongs to another run of the daemon"
-            )
+            await refuse(send, HTTPStatus.UNAUTHORIZED, self.browsers.why_no_code(code))
         else:
             body = json.dumps({"secret": secret}).encode()
             await respond(send, HTTPStatus.OK, body, [("content-type", "application/json")])
@@ -149,10 +159,9 @@ class Guard:
             return HTTPStatus.FORBIDDEN, "the request comes from another page"
         return None
 
-    def is_known(self, given: str) -> bool:
-        """Return whether a bearer value is the token or the secret of a signed-in browser."""
-        is_token = hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode())
-        return is_token or self.browsers.has_signed_in(given)
+    def is_token(self, given: str) -> bool:
+        """Return whether a bearer value is the port's token."""
+        return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self.token.encode())
 
 
 def bearer(headers: Headers) -> str:

@@ -272,7 +272,7 @@ class Daemon:
 
     def servers(self) -> list[tuple[Server, socket.socket]]:
         """Return the servers of the Unix socket and of the port, each with its socket."""
-        app = LimitBody(make_app(self.database, self.inbox, self.hub, self.stuck_timeout))
+        app = LimitBody(make_app(self.database, self.inbox, self.hub, self.stuck_timeout, self.port))
         found = [(server_of(app), self.bind(socket.SOCK_STREAM, HTTP_SOCKET))]
         if self.port:
             found.append((self.port.server_of(app), self.port.listener.dup()))

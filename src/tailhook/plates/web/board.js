@@ -80,12 +80,14 @@ function connected() {
 }
 
 const AWAY = "The daemon does not answer. What you see may be old. Trying again. (To start it:  tailhook plates serve)";
-const ANOTHER = "To sign in, start the daemon again and open the link that it prints:  tailhook plates serve";
-const SIGNED_OUT = {
-  none: `This tab is not signed in. ${ANOTHER}`,
-  used: `This tab is not signed in: its link was used before, or the daemon was started again since. ${ANOTHER}`,
-  ended: `This tab is not signed in any more: the daemon was started again. What you see is old. ${ANOTHER}`,
-};
+const NO_LINK =
+  "To sign in, open the link that this command prints:  tailhook plates link   A duplicate of a signed-in tab is signed in, too.";
+
+function showSignedOut(reason, wasSignedIn) {
+  let words = reason === null ? `This tab is not signed in. ${NO_LINK}` : `This tab is not signed in: ${line(reason)}`;
+  if (wasSignedIn) words = `What you see is old. This tab is not signed in any more: ${line(reason)}`;
+  showAway(words, "signed out");
+}
 
 function showAway(words, state) {
   if ($("#away").textContent !== words) $("#away").textContent = words;
@@ -543,6 +545,6 @@ function showStatuses({ groups: all, statuses, marks, filter_fields }) {
 options();
 follow(EVENTS, {
   away: () => showAway(AWAY, "away"),
-  signedOut: (reason) => showAway(SIGNED_OUT[reason], "signed out"),
+  signedOut: showSignedOut,
 });
 setInterval(drawAges, AGE_INTERVAL_MS);

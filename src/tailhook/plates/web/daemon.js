@@ -3,7 +3,7 @@
 // There is no cookie, because a browser sends cookies to every port of a host. The secret is in the tab's own storage,
 // so a reload keeps it, and it goes to the daemon in a header.
 
-import { request, Stream } from "./stream.js";
+import { reasonOf, request, Stream } from "./stream.js";
 
 export { events } from "./stream.js";
 
@@ -54,15 +54,15 @@ function takeCode() {
   wakeUp();
 }
 
-// Exchange the link's code for a secret. Returns the reason of a failure, "" after a success.
+// Exchange the link's code for a secret. Returns the daemon's reason of a failure, null without a code, "" after a success.
 async function signIn() {
   if (code) {
     const answer = await request(SIGN_IN, code, { method: "POST" });
     code = "";
     if (answer.ok) keep((await answer.json()).secret);
-    else if (!secret) return "used";
+    else if (!secret) return reasonOf(answer);
   }
-  return secret ? "" : "none";
+  return secret ? "" : null;
 }
 
 const wait = (milliseconds) =>
@@ -75,15 +75,15 @@ const wait = (milliseconds) =>
 //
 // handlers: by the event's name, called with its data. `statuses` comes before the first `plates`.
 // away: called when the daemon cannot be reached.
-// signedOut: called when the tab is not signed in, with "none" if it has no secret, "used" if its link is not valid,
-// and "ended" if its secret is no longer valid. Then nothing is sent until another link is opened in the tab.
+// signedOut: called when the tab is not signed in, with the daemon's reason, which is null if the tab has neither a
+// secret nor a link, and with whether it was signed in before. Then nothing is sent until another link is opened in it.
 export async function follow(handlers, { away, signedOut }) {
-  let hasEnded = false;
+  let ended = null; // why the tab's secret is no longer valid
   const sendSecret = connect((name, data) => {
     if (name === "away") {
       away();
     } else if (name === "refused") {
-      hasEnded = true;
+      ended = data;
       keep("");
       wakeUp();
     } else {
@@ -97,11 +97,11 @@ export async function follow(handlers, { away, signedOut }) {
   for (;;) {
     try {
       const reason = await signIn();
-      if (!reason) {
-        hasEnded = false;
+      if (reason === "") {
+        ended = null;
         sendSecret(secret);
       } else {
-        signedOut(hasEnded && reason === "none" ? "ended" : reason);
+        signedOut(reason ?? ended, ended !== null);
       }
       if (!code) await wait();
     } catch {

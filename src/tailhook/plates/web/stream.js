@@ -13,6 +13,9 @@ export function request(path, bearer, options = {}) {
   return fetch(path, { cache: "no-store", credentials: "omit", redirect: "error", signal, ...options, headers });
 }
 
+// Return the daemon's words in an answer that refuses a request.
+export const reasonOf = async (answer) => (await answer.json()).error;
+
 // Open the daemon's stream. Its answer must begin in time, and may then last for ever.
 async function open(secret) {
   const controller = new AbortController();
@@ -44,7 +47,7 @@ export function apply(plates, name, data) {
 // Follows the daemon with the secret of one tab, and sends what it receives to every tab that is signed in.
 //
 // A tab gets the events of the stream, `statuses` before the first `plates`, `away` when the daemon cannot be reached,
-// and `refused` when its secret is not valid.
+// and `refused` with the daemon's reason when its secret is not valid.
 export class Stream {
   tabs = new Set();
   plates = new Map();
@@ -75,7 +78,7 @@ export class Stream {
       try {
         const answer = await open(secret);
         if (answer.status === 401) {
-          this.refuse(secret);
+          this.refuse(secret, await reasonOf(answer));
           continue;
         }
         for await (const [name, data] of answer.ok ? events(answer.body) : []) {
@@ -114,7 +117,7 @@ export class Stream {
       try {
         const answer = await request("/statuses", secret);
         if (answer.status === 401) {
-          this.refuse(secret);
+          this.refuse(secret, await reasonOf(answer));
           return;
         }
         const statuses = await answer.json();
@@ -132,12 +135,12 @@ export class Stream {
     if (this.backlog) tab.send("catching_up", { events: this.backlog });
   }
 
-  refuse(secret) {
+  refuse(secret, reason) {
     for (const tab of this.tabs) {
       if (tab.secret !== secret) continue;
       this.tabs.delete(tab);
       tab.secret = "";
-      tab.send("refused");
+      tab.send("refused", reason);
     }
   }
 
