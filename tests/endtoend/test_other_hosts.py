@@ -17,6 +17,7 @@ from support.oracles.scan_records import head_of
 from support.scans import scan_rows
 
 from tailhook.install.hooks_file import hooks_file_of
+from tailhook.transcripts import transcript
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 BRIEFED = "codex", "qwen"  # Gemini changes the text of a prompt's hook, Copilot leaves it out
@@ -331,6 +332,9 @@ def test_a_background_agent_of_qwen_pauses_the_loop_and_then_wakes_the_agent(qwe
         ("stop", 0),
     ]
     assert "at iteration 2" in qwen.tailhook("loop", "status")
+    [chat] = qwen.home.glob(".qwen/projects/*/chats/*.jsonl")
+    with transcript.open(chat) as session:
+        assert [(agent.is_of_sub_agent, agent.last_message()) for agent in session.sub_agents()] == [(True, "Seen.")]
 
 
 def test_the_doctor_finds_the_installed_hooks_well(host):

@@ -140,6 +140,28 @@ def test_other_hosts_have_none_of_their_own(tmp_path):
         assert names(session) == []
 
 
+def test_qwen_keeps_them_in_a_folder_beside_that_of_its_chats(tmp_path):
+    def said(text, session, **more):
+        named = {"uuid": "u", "sessionId": session, "type": "assistant", **more}
+        return json.dumps({**named, "message": {"role": "model", "parts": [{"text": text}]}}) + "\n"
+
+    for session in ("s-1", "s-2"):
+        agents = tmp_path / "subagents" / session
+        agents.mkdir(parents=True)
+        agent = {"agentId": f"a-{session}", "isSidechain": True}
+        (agents / f"agent-a-{session}.jsonl").write_text(said(f"inner {session}", session, **agent))
+        (agents / f"agent-a-{session}.meta.json").write_text("{}")
+    (tmp_path / "chats").mkdir()
+    (tmp_path / "chats" / "s-1.jsonl").write_text(said("outer", "s-1"))
+    with transcript.open(tmp_path / "chats" / "s-1.jsonl") as session:
+        assert [(agent.path, agent.last_message()) for agent in session.sub_agents()] == [
+            (str(tmp_path / "subagents" / "s-1" / "agent-a-s-1.jsonl"), "inner s-1")
+        ]
+        assert (session.host, session.last_message()) == ("qwen", "outer")
+    with transcript.open(tmp_path / "subagents" / "s-1" / "agent-a-s-1.jsonl") as agent:
+        assert (agent.is_of_sub_agent, agent.sub_agents()) == (True, [])
+
+
 def test_without_a_path_they_cannot_be_found():
     with pytest.raises(ValueError, match="path"):
         transcript.open(io.BytesIO(b"")).sub_agents()

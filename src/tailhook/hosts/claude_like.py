@@ -253,6 +253,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
             "WRITES_LATE": True,
             "RECORD_TYPES": ("assistant", "user", "system"),
             "TOKENS_ELSEWHERE": ("assistant", "user", "tool_call", "compact_boundary", "goal_turn_end", "goal_state"),
+            "SUB_AGENT_FILES": ("../subagents/{session}/agent-*.jsonl",),
             "TRANSCRIPT_FOLDERS": ("projects",),
             "SHELL_VARIABLE": "QWEN_CODE_SESSION_ID",
             "SESSION_VARIABLE": "QWEN_CODE_SESSION_ID",

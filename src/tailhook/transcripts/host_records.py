@@ -6,6 +6,7 @@ Each host's module in `tailhook.hosts` describes the translation. The hooks use 
 from __future__ import annotations
 
 import glob
+import os
 from bisect import bisect_right
 from contextlib import suppress
 from heapq import merge
@@ -78,14 +79,17 @@ class HostRecords:
         for offset, line in reverse_lines(file):
             yield from reversed(self.records(line, offset))
 
-    def last_message(self, file: SeekableFile) -> str | None:
-        """Return the text of the assistant's newest message with text, or None."""
+    def last_message(self, file: SeekableFile, *, sidechains: bool) -> str | None:
+        """Return the text of the assistant's newest message with text, or None.
+
+        sidechains: whether sub-agents' messages count.
+        """
         texts: list[str] = []
         newest: Record | None = None
         marks = (self.host.RECORD_MARK, *self.host.OTHER_MARKS)
         lines = ((offset, line) for offset, line in reverse_lines(file) if any(mark in line for mark in marks))
         for record in chain.from_iterable(reversed(self.records(line, offset)) for offset, line in lines):
-            if record.role != "assistant" or record.is_sidechain or not record.text.strip():
+            if record.role != "assistant" or (record.is_sidechain and not sidechains) or not record.text.strip():
                 if texts and record.is_prompt:
                     break
                 continue
@@ -318,16 +322,17 @@ def sub_agent_files(path: str, records: HostRecords | None, first: Record | None
             if agent == own or not agent.name.endswith(TRANSCRIPT_ENDINGS) or not S_ISREG(agent.lstat().st_mode):
                 continue
             if "{session}" in pattern or (not is_sub_agent and read_session_id(str(agent)) in sessions):
-                found.add(str(agent))
+                found.add(os.path.normpath(agent))
     return sorted(found)
 
 
-def begins_with_sub_agent(file: SeekableFile) -> bool | None:
-    """Return whether the first message of Claude Code's transcript is a sub-agent's; None if there is no message yet.
+def begins_with_sub_agent(file: SeekableFile, records: HostRecords | None) -> bool | None:
+    """Return whether the first message of a transcript is a sub-agent's; None if there is no message yet.
 
-    A session of an older version also has its sub-agents' records, but without an agent's id.
+    records: its translator. A session of an older Claude Code has its sub-agents' records too, without an agent's id.
     """
-    for record in forward_records(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
+    limit = MAX_FIRST_RECORD_BYTES
+    for record in forward_records(file, 0, limit, limit) if records is None else records.forward(file, 0, limit):
         if record.role is not None:
             return record.is_sidechain and bool(record.agent_id)
     return None

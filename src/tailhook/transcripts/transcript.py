@@ -124,15 +124,16 @@ class Transcript:
 
     @property
     def is_of_sub_agent(self) -> bool:
-        """Whether it is Claude Code's transcript of a sub-agent: the first message is a sub-agent's.
+        """Whether it is a sub-agent's transcript: the first message is a sub-agent's (Claude Code, Qwen Code).
 
         `last_message`, `findall` and `find_last` leave out sub-agents in the transcript of a session, and take the
         sub-agent's own messages in such a transcript.
         """
-        if self._translated() is None and self._is_of_sub_agent is None:
+        translated = self._translated()
+        if self._is_of_sub_agent is None:
             from tailhook.transcripts.host_records import begins_with_sub_agent
 
-            self._is_of_sub_agent = begins_with_sub_agent(self._file)
+            self._is_of_sub_agent = begins_with_sub_agent(self._file, translated)
         return self._is_of_sub_agent is True
 
     def __iter__(self) -> Iterator[Record]:
@@ -221,7 +222,8 @@ class Transcript:
         They are opened at their first reading, and closed with this one. In each, `last_message`, `findall` and
         `find_last` take the sub-agent's own messages. Claude Code (2.1.2 and later) keeps them in `SESSION/subagents/`
         beside `SESSION.jsonl`. Older versions keep all of a project's beside the sessions; each of them names its
-        session. Other hosts write sub-agents into the session's own file, or nowhere.
+        session. Qwen Code has the folder `subagents/SESSION/` beside that of its chats. Those of Codex are not found:
+        each has a rollout file of its own. Other hosts write sub-agents into the session's own file, or nowhere.
 
         Raises ValueError if the transcript was not opened by the path of a file.
 
@@ -255,7 +257,7 @@ class Transcript:
         """
         translated = self._translated()
         if translated is not None:
-            return translated.last_message(self._file)
+            return translated.last_message(self._file, sidechains=self.is_of_sub_agent)
         outcome, texts = last_message(self._file, sidechains=self.is_of_sub_agent, once=True)
         return b"\n".join(text for text, _ in texts).decode("utf-8", "surrogatepass") if outcome == "text" else None
 
