@@ -148,14 +148,16 @@ class Sessions:
         found: dict[str, Any] = json.loads(encode(describe_plate(plate, self.names.name_of(plate["project_path"]))))
         return found
 
-    def describe_all(self) -> list[dict[str, Any]]:
-        """Return all of them as the daemon's JSON."""
-        return [self.describe(path) for path in self.plates]
+    def beginning(self) -> list[tuple[str, Any]]:
+        """Return the events with which the daemon's stream begins: of all that are not closed."""
+        found = [self.describe(path) for path, plate in self.plates.items() if plate["status"] != "closed"]
+        statuses = json.loads(encode(describe_statuses()))
+        return [("statuses", statuses), ("plates", found), ("closed", {"sessions": len(self.plates) - len(found)})]
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """Yield the statuses, all sessions, then each session that is hidden or shown."""
-        yield "statuses", json.loads(encode(describe_statuses()))
-        yield "plates", self.describe_all()
+        for event in self.beginning():
+            yield event
         while True:
             yield "plate", self.describe(await self.changed.get())
 
@@ -188,6 +190,10 @@ class Sessions:
         found: dict[str, Any] = json.loads(encode({"events": events, **work, **more}))
         return {**self.describe(session_id), **found}
 
+    async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:  # noqa: ARG002
+        """Return the closed ones, on one page."""
+        return [self.describe(path) for path, plate in self.plates.items() if plate["status"] == "closed"], ""
+
     async def mark(self, session_id: str, **marks: bool) -> None:
         """Hide one of them, show it again, or mark it as seen."""
         plate = self.plates[session_id]
@@ -213,8 +219,8 @@ class LiveSessions(Sessions):
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """Yield the statuses, all sessions, then each step."""
-        yield "statuses", json.loads(encode(describe_statuses()))
-        yield "plates", self.describe_all()
+        for event in self.beginning():
+            yield event
         for pause, path, status, tool, about, todo in STEPS:
             await asyncio.sleep(pause)
             plate = self.plates[path]
@@ -246,7 +252,8 @@ async def show(seconds: float) -> None:
 def print_rows() -> None:
     """Print the board's rows."""
     console = Console(width=WIDTH, highlight=False)
-    plates = map(read_plate, Sessions().describe_all())
+    made_up = Sessions()
+    plates = map(read_plate, map(made_up.describe, made_up.plates))
     for group, same in groupby(select_plates(plates), lambda plate: plate["group"]):
         console.print(Text(f" {BOARD_GROUPS[group]['title'].upper()}", "bold"))
         for plate in same:

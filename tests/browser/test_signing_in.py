@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Page, expect
-from support.browser import BROWSER_TIMEOUT_MS, row
+from support.browser import BROWSER_TIMEOUT_MS, at, row
 from support.daemon import Daemon, answers, daemon_in, request, wait_until
 from support.host import HANGS_S, command_server, tailhook
 
@@ -261,7 +261,7 @@ STREAM = (
     b": a comment\r\n\r\nevent: plates\r\ndata: [\r\ndata: ]\r\n\r\n"
     b"event: plate\ndata:%b\n\n"
     b"event: unknown\rdata: {}\r\r"
-    b"data: no name\n\nevent: plate\n\nretry: 5\nid: 7\ndata\n\n"
+    b"data: no name\n\nevent: plate\n\nretry: 5\nid: 7\ndata\n\nevent: later\ndata: 1\n\n"
 )
 PLATE = {
     "session_id": "s",
@@ -276,11 +276,12 @@ def test_the_stream_is_read_however_it_is_cut(board):
     """Its lines end in all three ways, and the pieces cut characters and line ends in two."""
     for size in (1, 2, 3, 7, 1 << 16):
         assert read_stream(board, size) == [
-            ["plates", "[\n]"],
-            ["plate", json.dumps(PLATE, ensure_ascii=False)],
-            ["unknown", "{}"],
-            ["message", "no name"],
-            ["message", ""],
+            ["plates", "[\n]", ""],
+            ["plate", json.dumps(PLATE, ensure_ascii=False), ""],
+            ["unknown", "{}", ""],
+            ["message", "no name", ""],
+            ["message", "", "7"],
+            ["later", "1", "7"],
         ], size
 
 
@@ -326,6 +327,35 @@ def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(daemon,
     expect(board.locator("#away")).to_be_hidden()
     expect(row(board, "p").locator(".status")).to_have_text("finished")
     expect(row(board, "new")).to_be_visible()
+
+
+NOTED = """
+delete globalThis.SharedWorker;
+window.asked = [];
+window.fetch = new Proxy(fetch, {
+  apply(send, page, [path, options]) {
+    if (path === "/stream") asked.push(options.headers["Last-Event-ID"]);
+    return Reflect.apply(send, page, [path, options]);
+  },
+});
+"""
+
+
+def test_a_tab_whose_connection_was_cut_asks_only_for_what_changed_since(own, open_board):
+    page = open_board(own.start(), script=NOTED)
+    for name in ("still", "changed", "gone"):
+        own.post("prompt_submit", name, project_path=f"/p/{name}", ts=at(1))
+        expect(row(page, name)).to_be_visible()
+    (own.runtime / "poke").unlink()  # the daemon opens its sockets again
+    wait_until(lambda: page.evaluate("asked.length") > 1)
+    own.post("stop", "changed", project_path="/p/changed", ts=at(2))
+    own.ask("DELETE", "/plates/gone")
+    expect(row(page, "changed").locator(".status")).to_have_text("finished")
+    expect(row(page, "gone")).to_have_count(0)
+    expect(row(page, "still").locator(".status")).to_have_text("running")
+    first, *later = page.evaluate("asked")
+    assert first == ""
+    assert all(re.fullmatch("[0-9a-f]{8}-[0-9]+", one) for one in later)
 
 
 # Without shared workers, the stream is in the page: the page's clock is its clock.

@@ -143,6 +143,30 @@ def test_closed_ones_are_shown_when_asked_for(daemon, board):
     expect(row(board, "over")).to_have_count(0)
 
 
+def test_of_many_closed_ones_the_newest_are_asked_for(daemon, board):
+    daemon.spool(
+        *(
+            spooled(f"{number}-{kind}", f"s{number:04}", event_type=kind, ts=at(number // 100), mono=None)
+            for number in range(1003)
+            for kind in ("session_start", "session_end")
+        )
+    )
+    expect(board.get_by_role("button", name="1,003 closed")).to_be_visible()
+    asked = []
+    board.on("request", lambda request: asked.append(request.url) if "closed" in request.url else None)
+    board.keyboard.press("c")
+    expect(board.locator("#rest .count")).to_have_text("1000")
+    assert len(asked) == 5
+    expect(board.locator("#rest li")).to_have_count(10)
+    board.get_by_role("button", name="990 more").click()
+    expect(board.locator("#rest li")).to_have_count(200)  # that are drawn at once
+    board.get_by_role("button", name="800 more").click()
+    expect(board.locator("#rest li")).to_have_count(400)
+    board.keyboard.press("c")
+    expect(board.locator("li")).to_have_count(0)
+    expect(board.get_by_role("button", name="more")).to_be_hidden()
+
+
 def test_a_closed_session_stands_where_its_status_changed_as_in_the_terminal(daemon, board):
     now = time.time_ns() // 1_000_000
     for age, (project, event) in enumerate((("after", "stop"), ("closed", "session_end"), ("before", "stop"))):

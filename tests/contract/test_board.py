@@ -109,7 +109,7 @@ def test_every_width_of_the_terminal_will_do(board_daemon):
     populate(board_daemon)
 
     async def play(person):
-        await person.until(lambda: len(person.app.plates) == 5)
+        await person.until(lambda: len(person.app.plates) == 4)
         for width in (1, 10, 20, 40, 71, 72, 300):
             await person.pilot.resize_terminal(width, 12)
             await person.press("c", "end", "enter")
@@ -124,7 +124,7 @@ def test_the_footer_leaves_words_out_on_the_right_and_cuts_none(board_daemon):
     whole = "⏎ details o go there y copy resume d hide g projects / filter ? help q quit a all c closed"
 
     async def play(person):
-        await person.until(lambda: len(person.app.plates) == 5)
+        await person.until(lambda: len(person.app.plates) == 4)
         for width in (12, 25, 40, 43, 50, 60, 100):
             await person.pilot.resize_terminal(width, 12)
             await person.until(lambda: person.seen.splitlines()[-1].strip())
@@ -440,6 +440,27 @@ def test_c_shows_the_closed_ones_and_hides_them(board_daemon):
         await person.misses("legacy")
 
     sit(play)
+
+
+def test_of_many_closed_ones_the_newest_are_asked_for_page_by_page(board_daemon, monkeypatch):
+    monkeypatch.setattr("tailhook.board.source.PAGE_PLATES", 3)
+    for number in range(16):
+        for event in ("session_start", "session_end"):
+            board_daemon.post(event, f"s{number:02}", project_path=f"/p/project-{number:02}")
+
+    async def play(person):
+        await person.until(lambda: person.app.closed_count == 16)
+        assert person.app.plates == {}
+        await person.press("c")
+        await person.sees("· project-15", "· project-01", "15 of 16 closed")
+        assert "project-00" not in person.seen
+        board_daemon.post("prompt_submit", "s00")
+        await person.sees("project-00", "closed too")
+        await person.press("c")
+        await person.misses("project-15")
+        assert person.app.plates.keys() == {"s00"}
+
+    sit(play, size=(110, 45))
 
 
 def test_the_question_mark_explains_the_keys(board_daemon):

@@ -45,9 +45,10 @@ def test_the_screen_is_as_it_was(snap_compare, board, size, keys, words):
         person = Person(pilot)
         await person.sees("WAITS FOR YOU 3")
         board.query_one(Input).cursor_blink = False
-        await person.press(*keys)
+        for key in keys:
+            await person.press(key)
+            await person.rests()
         await person.sees(*words)
-        await person.rests()
 
     assert snap_compare(board, terminal_size=size, run_before=press)
 

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from support.daemon import SERVE, answers, daemon_pid, spooled, sse, wait_until
+from support.daemon import SERVE, answers, beginning, daemon_pid, listening, spooled, wait_until
 from support.host import Started, tailhook
 
 
@@ -75,11 +75,10 @@ def test_a_hook_is_on_the_board_at_once(own, project):
     own.start()
     project.argv = [*project.argv[:-1], "plates"]
     project.env = {**own.env, "TAILHOOK_NO_AUTOSTART": "1"}
-    with own.client() as client, client.stream("GET", "/stream") as response:
-        reported = sse(response)
-        next(reported)
+    with listening(own) as reported:
+        beginning(reported)
         project.hook(json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(), read=False)
-        name, plate = next(reported)
+        name, plate, _ = next(reported)
     assert (name, plate["session_id"], plate["status"]) == ("plate", "mine", "running")
 
 

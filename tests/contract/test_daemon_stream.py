@@ -1,40 +1,93 @@
 """The stream of the daemon, and the words that boards show."""
 
-from support.daemon import sse
+from support.daemon import beginning, listening, sse_with_ids
+
+from tailhook.plates.hub import PAGE_PLATES
 
 
 def test_the_stream_sends_all_plates_and_then_each_change(daemon):
     daemon.post("stop", "streamed", ts=1)
     with daemon.client() as client, client.stream("GET", "/stream") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
-        reported = sse(response)
-        name, plates = next(reported)
-        assert name == "plates"
-        assert {plate["session_id"]: plate["status"] for plate in plates}["streamed"] == "idle"
+        sent = sse_with_ids(response)
+        plates, closed, _ = beginning(sent)
+        assert plates["streamed"]["status"] == "idle"
         daemon.post("prompt_submit", "streamed", ts=2)
-        name, plate = next(reported)
+        name, plate, _ = next(sent)
         assert (name, plate["session_id"], plate["status"]) == ("plate", "streamed", "running")
+        daemon.post("session_end", "streamed", ts=3)
+        name, plate, _ = next(sent)
+        assert (name, plate["session_id"], plate["status"]) == ("plate", "streamed", "closed")
+        assert next(sent)[:2] == ("closed", {"sessions": closed + 1})
         daemon.ask("DELETE", "/plates/streamed")
-        assert next(reported) == ("removed", {"session_id": "streamed"})
+        assert next(sent)[:2] == ("removed", {"session_id": "streamed"})
+        assert next(sent)[:2] == ("closed", {"sessions": closed})
+
+
+def test_the_stream_begins_with_the_open_plates_in_the_boards_order_and_counts_the_closed_ones(daemon):
+    with listening(daemon) as sent:
+        before, closed, _ = beginning(sent)
+    for number in range(PAGE_PLATES + 1):
+        daemon.post("stop", f"many-{number}", ts=1)
+    daemon.post("session_end", "many-0", ts=2)
+    daemon.post("notification", "many-7", ts=2, notification_type="permission_prompt")
+    with listening(daemon) as sent:
+        plates, now_closed, _ = beginning(sent)
+    assert plates.keys() - before.keys() == {f"many-{number}" for number in range(1, PAGE_PLATES + 1)}
+    assert now_closed == closed + 1
+    ranks = [plate["rank"] for plate in plates.values()]
+    assert ranks == sorted(ranks)
+    for number in range(PAGE_PLATES + 1):
+        daemon.ask("DELETE", f"/plates/many-{number}")
+
+
+def test_a_listener_that_comes_back_gets_the_newest_state_of_what_changed_meanwhile(daemon):
+    for name in ("still", "changed", "gone"):
+        daemon.post("stop", f"back-{name}", ts=1)
+    with listening(daemon) as sent:
+        _, closed, last = beginning(sent)
+    daemon.post("prompt_submit", "back-changed", ts=2)
+    daemon.post("stop", "back-changed", ts=3)
+    daemon.ask("DELETE", "/plates/back-gone")
+    with listening(daemon, last) as sent:
+        assert next(sent) == ("closed", {"sessions": closed}, last)
+        name, plate, newer = next(sent)
+        assert (name, plate["session_id"], plate["status"]) == ("plate", "back-changed", "idle")
+        assert next(sent)[:2] == ("removed", {"session_id": "back-gone"})
+    with listening(daemon, newer) as sent:
+        assert next(sent)[0] == "closed"
+        assert next(sent)[:2] == ("removed", {"session_id": "back-gone"})
+
+
+def test_a_listener_with_an_id_of_another_run_or_of_none_gets_all_plates(daemon):
+    daemon.post("stop", "known", ts=1)
+    with listening(daemon) as sent:
+        _, _, last = beginning(sent)
+    run, _, number = last.partition("-")
+    later = [f"{run}-{number}" for number in ("", "x", "-1", 10**6, "9" * 5000)]
+    for strange in (f"x{run}-{number}", number, "-", *later):
+        with listening(daemon, strange) as sent:
+            plates, _, again = beginning(sent)
+            assert "known" in plates
+            assert again.startswith(f"{run}-")
 
 
 def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daemon):
     daemon.post("stop", "first", project_path="/a/renamed")
-    with daemon.client() as client, client.stream("GET", "/stream") as response:
-        sent = sse(response)
-        name, plates = next(sent)
-        assert {plate["session_id"]: plate["name"] for plate in plates}["first"] == "renamed"
+    with listening(daemon) as sent:
+        plates, _, _ = beginning(sent)
+        assert plates["first"]["name"] == "renamed"
         daemon.post("stop", "second", project_path="/b/renamed")
-        name, plate = next(sent)
+        name, plate, _ = next(sent)
         assert (name, plate["name"]) == ("plate", "b/renamed")
-        assert next(sent) == ("names", {"first": "a/renamed"})
+        assert next(sent)[:2] == ("names", {"first": "a/renamed"})
         assert {name: daemon.plates()[name]["name"] for name in ("first", "second")} == {
             "first": "a/renamed",
             "second": "b/renamed",
         }
         daemon.ask("DELETE", "/plates/second")
-        assert next(sent) == ("removed", {"session_id": "second"})
-        assert next(sent) == ("names", {"first": "renamed"})
+        assert next(sent)[:2] == ("removed", {"session_id": "second"})
+        assert next(sent)[:2] == ("names", {"first": "renamed"})
     daemon.ask("DELETE", "/plates/first")
 
 

@@ -92,7 +92,7 @@ class Interactive(Terminal):
             client.stream("GET", "/stream", timeout=None) as response,
         ):
             for name, sent in sse(response):
-                for plate in sent if name == "plates" else [sent] if name == "plate" else []:
+                for plate in sent if name in ("plates", "more") else [sent] if name == "plate" else []:
                     seen = self.statuses.setdefault(plate["session_id"], [])
                     if seen[-1:] != [plate["status"]]:
                         seen.append(plate["status"])

@@ -198,10 +198,39 @@ def refused(one: Daemon, *flags: str) -> str:
 
 def sse(response: httpx.Response):
     """Yield the server-sent events of a response: name and value."""
-    name = ""
+    for name, value, _ in sse_with_ids(response):
+        yield name, value
+
+
+def sse_with_ids(response: httpx.Response):
+    """Yield the server-sent events of a response: name, value, and the id of the last event that has one."""
+    name, value, last = "", None, ""
     for line in response.iter_lines():
-        field, _, value = line.partition(": ")
+        field, _, words = line.partition(": ")
         if field == "event":
-            name = value
+            name = words
+        elif field == "id":
+            last = words
         elif field == "data":
-            yield name, json.loads(value)
+            value = json.loads(words)
+        elif not line and name:
+            yield name, value, last
+            name = ""
+
+
+@contextmanager
+def listening(daemon: Daemon, last_id: str = ""):
+    """Yield the events of a new stream, see `sse_with_ids`."""
+    with daemon.client() as client, client.stream("GET", "/stream", headers={"Last-Event-ID": last_id}) as response:
+        yield sse_with_ids(response)
+
+
+def beginning(sent):
+    """Return the plates with which a stream begins, the number of closed ones, and the stream's id then."""
+    plates: dict[str, dict] = {}
+    for name, value, last in sent:
+        if name == "closed":
+            return plates, value["sessions"], last
+        assert name == ("more" if plates else "plates")
+        plates |= {plate["session_id"]: plate for plate in value}
+    raise AssertionError(plates)

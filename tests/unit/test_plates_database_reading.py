@@ -27,6 +27,52 @@ def test_plates_are_listed_newest_first_and_filtered(database):
     assert database.counts()["running"] == 2
 
 
+def test_the_pages_of_a_list_hold_every_plate_once_even_if_many_changed_at_one_time(database):
+    for number in range(7):
+        database.record(report("session_end" if number % 2 else "stop", session=f"s{number}"))
+    with database.engine.begin() as tx:
+        tx.execute(sa.update(plates).values(updated_at=5))
+    found, page = [], database.all(limit=2)
+    while page:
+        found += [plate["session_id"] for plate in page]
+        page = database.all(limit=2, before=(page[-1]["updated_at"], page[-1]["session_id"]))
+    assert found == [f"s{number}" for number in reversed(range(7))]
+    assert [plate["session_id"] for plate in database.all(status="closed", limit=2)] == ["s5", "s3"]
+    assert {plate["session_id"] for plate in database.iter_open()} == {"s0", "s2", "s4", "s6"}
+
+
+def test_nothing_that_runs_often_reads_the_closed_plates(database):
+    """Queries for open plates and pages use an index; SQLite's own plan shows it."""
+    if database.engine.dialect.name != "sqlite":
+        pytest.skip("PostgreSQL chooses by what the tables hold")
+    asked = []
+
+    @sa.event.listens_for(database.engine, "before_cursor_execute")
+    def note(_connection, _cursor, statement, parameters, _context, _many):
+        asked.append((statement, parameters))
+
+    database.record(report("session_start", pid=7, pid_started=1.0, run_id="r"))
+    list(database.iter_open())
+    database.open_plates("spool")
+    database.all(status="closed", limit=200)
+    database.all(status="closed", limit=200, before=(5, "s"))
+    database.close_sessions(run_id="r")
+    database.close_sessions(session_id="s")
+    database.close_sessions(project_path="/p")
+    with database.engine.connect() as tx:
+        plans = {
+            statement: [row[3] for row in tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            for statement, parameters in asked
+            if statement.lstrip().startswith(("SELECT", "UPDATE", "DELETE"))
+        }
+    assert len(plans) > 5
+    slow = {statement: plan for statement, plan in plans.items() if any("SCAN" in step for step in plan)}
+    assert slow == {}
+    pages = [plan for statement, plan in plans.items() if "ORDER BY plates.updated_at" in statement]
+    assert len(pages) == 2
+    assert not any("TEMP B-TREE" in step for plan in pages for step in plan)
+
+
 def test_a_deleted_plate_takes_its_events_along(database):
     database.record(report("session_start"))
     assert database.delete("s")

@@ -1,8 +1,11 @@
 """The daemon publishes plates to its listeners; meanwhile it reads the names of projects from the database."""
 
 import asyncio
+import json
 
-from tailhook.plates.app import Hub
+from tailhook.plates.db import Place
+from tailhook.plates.hub import MAX_CHANGES, Hub
+from tailhook.plates.rows import empty_plate
 
 
 def load(hub, found, meanwhile=lambda: None):
@@ -17,22 +20,22 @@ def load(hub, found, meanwhile=lambda: None):
 
 def test_a_session_that_is_removed_while_the_names_are_read_leaves_no_name():
     hub = Hub()
-    load(hub, [("old", "/a/web"), ("new", "/b/web")], lambda: hub.publish_removal("old"))
+    load(hub, [Place("old", "/a/web", True), Place("new", "/b/web", True)], lambda: hub.publish_removal("old"))
     assert hub.names.paths == {"new": "/b/web"}
     assert hub.names.name_of("/b/web") == "web"
 
 
 def test_a_session_that_changes_while_the_names_are_read_keeps_its_new_project():
     hub = Hub()
-    load(hub, [("s", "/a/web")], lambda: hub.publish_plate({"session_id": "s", "project_path": "/b/web"}))
+    load(hub, [Place("s", "/a/web", True)], lambda: hub.publish_plate(empty_plate("s", "/b/web", 1)))
     assert hub.names.paths == {"s": "/b/web"}
 
 
 def test_names_that_are_read_again_forget_sessions_that_were_removed_unnoticed():
     hub = Hub()
-    load(hub, [("old", "/a/web"), ("new", "/b/web")])
+    load(hub, [Place("old", "/a/web", True), Place("new", "/b/web", True)])
     assert hub.names.name_of("/b/web") == "b/web"
-    load(hub, [("new", "/b/web")])
+    load(hub, [Place("new", "/b/web", True)])
     assert hub.names.name_of("/b/web") == "web"
 
 
@@ -44,7 +47,7 @@ def test_of_two_loads_at_once_each_leaves_out_what_was_removed():
 
         async def read():
             await removed.wait()
-            return [("old", "/a/web")]
+            return [Place("old", "/a/web", True)]
 
         loads = [asyncio.create_task(hub.load(read)) for _ in range(2)]
         await asyncio.sleep(0)
@@ -55,3 +58,157 @@ def test_of_two_loads_at_once_each_leaves_out_what_was_removed():
     asyncio.run(both())
     assert hub.names.paths == {}
     assert hub.changed_since == {}
+
+
+class Plates:
+    """A database with these plates, for `Hub.listen`.
+
+    reads: how many times the open ones were read.
+    """
+
+    def __init__(self, *plates):
+        self.plates = plates
+        self.reads = 0
+
+    def iter_open(self):
+        self.reads += 1
+        yield from self.plates
+
+
+def plate(name, **fields):
+    """Return a plate of a session that runs."""
+    return {**empty_plate(name, "/p", 1), "status": "running", **fields}
+
+
+async def loaded(*plates):
+    """Return a hub that knows these plates."""
+    hub = Hub()
+
+    async def read():
+        return [Place(one["session_id"], one["project_path"], True) for one in plates]
+
+    await hub.load(read)
+    return hub
+
+
+def names_in(chunk):
+    """Return the names and data of the events in a part of a stream."""
+    lines = chunk.decode().replace("\r\n", "\n").split("\n")
+    names = [line.partition(": ")[2] for line in lines if line.startswith("event: ")]
+    data = [json.loads(line.partition(": ")[2]) for line in lines if line.startswith("data: ")]
+    return list(zip(names, data, strict=True))
+
+
+async def begin(hub, database, last_id=""):
+    """Return a new listener that has got all open plates."""
+    listener = hub.listen(database, last_id)
+    async for chunk in listener:
+        if names_in(chunk)[0][0] == "closed":
+            return listener
+    raise AssertionError
+
+
+def test_a_change_is_encoded_once_for_all_listeners(monkeypatch):
+    described = []
+    monkeypatch.setattr(
+        Hub, "describe", lambda _, plate: described.append(plate["session_id"]) or {"rank": "", **plate}
+    )
+
+    async def run():
+        hub, database = await loaded(), Plates(plate("s"))
+        listeners = [await begin(hub, database) for _ in range(3)]
+        hub.publish_plate(plate("s", error="new"))
+        chunks = [await anext(listener) for listener in listeners]
+        assert len(set(chunks)) == 1
+        assert [(name, one["error"]) for name, one in names_in(chunks[0])] == [("plate", "new")]
+
+    asyncio.run(run())
+    assert described == ["s"] * (3 + 1)  # three listeners came one after the other, each with a snapshot of its own
+
+
+def test_listeners_that_come_together_share_one_reading_of_the_plates():
+    async def run():
+        hub, database = await loaded(), Plates(plate("s"))
+        await asyncio.gather(*(begin(hub, database) for _ in range(50)))
+        assert database.reads == 1
+        assert hub.snapshot() is None  # it is not kept after the last of them has got it
+
+    asyncio.run(run())
+
+
+def test_a_slow_listener_gets_only_the_newest_state_of_each_plate():
+    async def run():
+        hub, database = await loaded(), Plates()
+        listener = await begin(hub, database)
+        for number in range(10 * MAX_CHANGES):
+            hub.publish_plate(plate(f"s-{number % 7}", error=str(number)))
+        sent = [one["error"] for name, one in names_in(await anext(listener)) if name == "plate"]
+        assert sent == [str(number) for number in range(10 * MAX_CHANGES - 7, 10 * MAX_CHANGES)]
+        assert len(hub.changes) <= 8
+
+    asyncio.run(run())
+
+
+def test_a_listener_that_is_too_far_behind_begins_again_with_all_plates():
+    async def run():
+        hub, database = await loaded(), Plates(plate("s"))
+        listener = await begin(hub, database)
+        for number in range(MAX_CHANGES + 1):
+            hub.publish_plate(plate(f"s-{number}"))
+        assert len(hub.changes) == MAX_CHANGES
+        assert names_in(await anext(listener))[0][0] == "plates"
+
+    asyncio.run(run())
+
+
+def test_a_change_while_the_plates_are_read_is_sent_after_them():
+    async def run():
+        hub = await loaded()
+
+        class Slow(Plates):
+            def iter_open(self):
+                hub.publish_plate(plate("s", error="meanwhile"))  # after the number was noted
+                yield plate("s")
+
+        listener = await begin(hub, Slow())
+        assert [(name, one["error"]) for name, one in names_in(await anext(listener))] == [("plate", "meanwhile")]
+
+    asyncio.run(run())
+
+
+def test_a_session_that_closes_opens_or_leaves_changes_the_number_of_closed_ones():
+    hub = Hub()
+    load(hub, [Place("a", "/p", True), Place("b", "/p", False)])
+    assert hub.closed == 1
+    for change, count in (
+        (lambda: hub.publish_plate(plate("a", status="closed")), 2),
+        (lambda: hub.publish_plate(plate("a", status="closed", error="late")), 2),
+        (lambda: hub.publish_plate(plate("b")), 1),
+        (lambda: hub.publish_removal("a"), 0),
+        (lambda: hub.publish_removal("b"), 0),
+        (lambda: hub.publish_removal("never"), 0),
+    ):
+        change()
+        assert hub.closed == count
+        assert hub.changes["closed", ""].content == {"sessions": count}
+
+
+def test_a_listener_of_another_daemons_changes_begins_again_after_a_lost_connection():
+    async def run():
+        hub, database = await loaded(), Plates(plate("s"))
+        listener = await begin(hub, database)
+        hub.restart()
+        assert names_in(await anext(listener))[0][0] == "plates"
+
+    asyncio.run(run())
+
+
+def test_the_end_of_the_daemon_ends_every_stream():
+    async def run():
+        hub, database = await loaded(), Plates()
+        listener = await begin(hub, database)
+        hub.end()
+        assert [chunk async for chunk in listener] == []
+        assert hub.listeners == 0
+
+    asyncio.run(run())

@@ -15,6 +15,7 @@ from tailhook.plates.paths import http_socket_path
 
 SILENCE_TIMEOUT_S = 40.0  # the daemon sends a ping every 15 s
 MAX_EVENTS = 300  # in the details of a plate
+PAGE_PLATES = 200  # closed ones in one request
 
 
 class Source(Protocol):
@@ -23,12 +24,20 @@ class Source(Protocol):
     def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """Yield `statuses` with the answer to `GET /statuses`, then the events of the daemon's stream.
 
-        That begins with all plates. Raises AwayError, and VersionError if the daemon is of another version.
+        That begins with all open plates; after a loss, with what has changed meanwhile if the daemon knows it. Raises
+        AwayError, and VersionError if the daemon is of another version.
         """
         ...
 
     async def details(self, session_id: str) -> dict[str, Any]:
         """Return one plate with its events. Raises TailhookError."""
+        ...
+
+    async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
+        """Return a page of the closed plates, newest first, and the next page, "" after the last. Raises TailhookError.
+
+        page: "" for the first.
+        """
         ...
 
     async def mark(self, session_id: str, **marks: bool) -> None:
@@ -46,6 +55,9 @@ class Source(Protocol):
 class DaemonSource:
     """The daemon of this user."""
 
+    def __init__(self) -> None:
+        self.last_id = ""  # of the newest event of the stream that was handled
+
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """See Source."""
         transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()), verify=False)  # a Unix socket has no TLS
@@ -55,9 +67,11 @@ class DaemonSource:
                 health, statuses = [(await http.get(path)).json() for path in ("/health", "/statuses")]
                 client.check_version(health["version"], statuses)
                 yield "statuses", statuses
-                async with aconnect_sse(http, "GET", "/stream") as stream:
+                async with aconnect_sse(http, "GET", "/stream", headers={"Last-Event-ID": self.last_id}) as stream:
                     async for event in stream.aiter_sse():
-                        yield event.event, json.loads(event.data)
+                        if event.data:  # httpx-sse 0.4 makes an event of each ping after the first id
+                            yield event.event, json.loads(event.data)
+                            self.last_id = event.id
         except (httpx.TransportError, SSEError) as error:
             raise AwayError("no daemon answers") from error
 
@@ -66,6 +80,10 @@ class DaemonSource:
         path = f"/plates/{quote(session_id)}"
         found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
+
+    async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
+        """See Source."""
+        return await asyncio.to_thread(client.request_page, page or f"/plates?status=closed&limit={PAGE_PLATES}")
 
     async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""

@@ -46,6 +46,7 @@ REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
 UNDO_S = 10.0  # to show a hidden session again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
+MAX_CLOSED_PAGES = 5  # closed sessions that are shown; `tailhook plates list` has all
 SELECTED = Style(bgcolor="#2a3140")
 KEYS_OF_LIST = ("filter", "dismiss", "undo", "projects", "all", "closed", "clear")  # the actions of its keys
 EMPTY = """
@@ -313,8 +314,10 @@ class Board(App[None]):
         self.statuses: StatusesOut = {"groups": [], "statuses": [], "marks": [], "filter_fields": ""}
         self.plates: dict[str, PlateOut] = {}
         self.failure: TailhookError | None = None  # why it ended by itself
-        self.known = False  # whether all plates have been received once
-        self.closed = False
+        self.before: dict[str, PlateOut] = {}  # the plates as they were, while the daemon sends all of them again
+        self.known = False  # whether all open plates have been received once
+        self.closed = False  # whether closed and hidden plates are shown
+        self.closed_count = 0  # closed plates that the daemon has
         self.backlog = 0  # events that the daemon has yet to store
         self.undoable: list[tuple[str, float]] = []  # hidden sessions, each with the end of its time to undo
         self.away_since: float | None = None
@@ -373,10 +376,15 @@ class Board(App[None]):
             return
         self.connected, self.away_since = True, None
         if name == "plates":
-            before, self.plates = self.plates, {}
+            self.before, self.plates, self.backlog = self.plates, {}, 0
+        if name in ("plates", "more"):
             for plate in map(read_plate, fields):
-                self.put(plate, before.get(plate["session_id"]))
-            self.known, self.backlog = True, 0
+                self.put(plate, self.before.get(plate["session_id"]))
+        elif name == "closed":
+            is_anew, self.before, self.known = bool(self.before) or not self.known, {}, True
+            self.closed_count = fields["sessions"]
+            if is_anew and self.closed:
+                self.load_closed()
         elif name == "catching_up":
             self.backlog = fields["events"]
         elif name == "plate":
@@ -390,11 +398,14 @@ class Board(App[None]):
         self.changed = True
 
     def put(self, plate: PlateOut, before: PlateOut | None) -> None:
-        """Store a plate, and call the alerts if it started to need attention.
+        """Store a plate that is shown, and call the alerts if it started to need attention.
 
         before: the plate as it was, or None.
         """
-        self.plates[plate["session_id"]] = plate
+        if self.closed or plate["status"] is not Status.CLOSED:
+            self.plates[plate["session_id"]] = plate
+        else:
+            self.plates.pop(plate["session_id"], None)
         if self.known and started_waiting(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
@@ -432,10 +443,12 @@ class Board(App[None]):
         """Draw the plates as they are now."""
         wanted = self.filter.value
         plates = select_plates(self.plates.values(), wanted, self.closed)
-        hint = "\nNothing matches. Esc shows all.\n" if self.plates and wanted else EMPTY if self.connected else ""
-        if self.plates and not wanted:
+        is_some = bool(self.plates or self.closed_count)
+        hint = "\nNothing matches. Esc shows all.\n" if is_some and wanted else EMPTY if self.known else ""
+        if is_some and not wanted:
             hint = "\nAll sessions are closed or hidden. Press c to see them.\n"
-        closed = 0 if self.closed else sum(not is_on_board(plate) for plate in self.plates.values())
+        hidden = sum(plate["hidden"] for plate in self.plates.values())
+        closed = 0 if self.closed else self.closed_count + hidden
         self.list.show(plates, hint, 0 if wanted else closed)
         self.first_line.update(self.summary())
         self.set_terminal_title()
@@ -473,7 +486,9 @@ class Board(App[None]):
                 words = group["summary_of_one"] if count == 1 else group["summary"]
                 left.append(f"{count} {words}   ", TONE_COLOURS[group["tone"]])
         if self.closed:
-            left.append("closed too  ", DIM)
+            found = sum(plate["status"] is Status.CLOSED for plate in self.plates.values())
+            is_all = found >= self.closed_count
+            left.append("closed too  " if is_all else f"{found:,} of {self.closed_count:,} closed  ", DIM)
         left.truncate(max(0, width - state.cell_len - 1), pad=True)
         return Text.assemble(left, " ", state)
 
@@ -545,7 +560,30 @@ class Board(App[None]):
     def action_closed(self) -> None:
         """Show or hide closed sessions."""
         self.closed = not self.closed
+        if self.closed:
+            self.load_closed()
+        else:
+            is_open = {name: one for name, one in self.plates.items() if one["status"] is not Status.CLOSED}
+            self.plates = is_open
         self.show()
+
+    @work(exclusive=True, group="closed")
+    async def load_closed(self) -> None:
+        """Ask the daemon for the newest closed sessions, page by page. Of one that is known, the stream knows more."""
+        page = ""
+        for _ in range(MAX_CLOSED_PAGES):
+            try:
+                found, page = await self.source.closed(page)
+            except TailhookError as error:
+                self.notify(str(error), title="Closed sessions are not shown", severity="warning", markup=False)
+                return
+            if not self.closed:
+                return
+            for plate in map(read_plate, found):
+                self.plates.setdefault(plate["session_id"], plate)
+            self.changed = True
+            if not page:
+                return
 
     @work
     async def action_dismiss(self) -> None:

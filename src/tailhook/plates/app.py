@@ -1,22 +1,21 @@
 """The daemon's routes. `/openapi.json` describes them. Every error is {"error": message}."""
 
-import asyncio
 import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
 from http import HTTPStatus
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
 
 from anyio import sleep_forever
 from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.staticfiles import StaticFiles
 
@@ -29,29 +28,27 @@ from tailhook.plates.db import Database
 from tailhook.plates.display import (
     BOARD_GROUPS,
     NO_MESSAGE,
-    ProjectNames,
     describe_event,
-    describe_plate,
     describe_statuses,
-    encode,
     group_of,
 )
 from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut, WaitsOut
+from tailhook.plates.hub import Hub
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word, unix_ms
 from tailhook.plates.sockets import Port
-from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_agents, find_periods, find_tools
 from tailhook.plates.transcript_ends import last_words
 from tailhook.plates.waits import is_of_project, sum_waits
 
 WEB = Path(__file__).with_name("web")
 MAX_LAGS = 1000  # newest events over which the time from the hook to the database is measured
-MAX_QUEUED = 1000  # changes that a slow listener may be behind; then its stream ends, and it begins again
+MAX_PAGE = 1000  # plates in one answer, if the request has a limit
 PING_INTERVAL_S = 15  # on a stream
 NO_PORT = "the daemon has no port, so there is no web board. To start one with a port:  tailhook plates serve"
 MAX_EDGES = 400  # of the intervals of waits: a year of days
+Cursor = Annotated[str, Field(pattern=r"^[0-9]{1,16}:[^\x00]+$", max_length=100_000)]  # in a link to the next page
 
 
 class Problem(BaseModel):
@@ -149,129 +146,11 @@ class SignedOut(Done):
     tabs: int
 
 
-class Hub:
-    """Sends changes to the listeners of /stream, and knows the names of all projects.
-
-    All methods except `changed`, `removed` and `catching_up` run in the event loop's thread.
-    """
-
-    def __init__(self) -> None:
-        self.names = ProjectNames()
-        self.queues: set[asyncio.Queue[ServerSentEvent | None]] = set()
-        self.loop: asyncio.AbstractEventLoop | None = None
-        self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
-        self.changed_since: dict[object, set[str]] = {}  # sessions changed since a `load` began, by the load
-        self.backlog = 0  # events that wait while the daemon catches up
-        self.notice_failures: dict[str, str] = {}  # by target, see `notice_sending.Courier`
-
-    async def load(self, read: Callable[[], Awaitable[list[tuple[str, str]]]]) -> None:
-        """Read the projects' paths of all plates in the database, and forget other sessions.
-
-        read: returns pairs of session id and project path. A session that changes meanwhile keeps its known path.
-        """
-        this_load = object()
-        changed = self.changed_since[this_load] = set()
-        try:
-            found = await read()
-        finally:
-            del self.changed_since[this_load]
-        names = ProjectNames()
-        names.load((session_id, path) for session_id, path in found if session_id not in changed)
-        names.load((session_id, path) for session_id, path in self.names.paths.items() if session_id in changed)
-        self.names = names
-        self.is_loaded.set()
-
-    def note_change(self, session_id: str) -> None:
-        """Note that a session changed: a path that a running `load` read for it is outdated."""
-        for changed in self.changed_since.values():
-            changed.add(session_id)
-
-    def changed(self, plate: Plate) -> None:
-        """Publish a plate that changed. Can be called in any thread."""
-        if self.loop:
-            self.loop.call_soon_threadsafe(self.publish_plate, plate)
-
-    def removed(self, session_id: str) -> None:
-        """Publish that a plate is gone. Can be called in any thread."""
-        if self.loop:
-            self.loop.call_soon_threadsafe(self.publish_removal, session_id)
-
-    def catching_up(self, waiting: int) -> None:
-        """Publish how many events wait while the daemon catches up, or 0 after that. Can be called in any thread."""
-        if self.loop:
-            self.loop.call_soon_threadsafe(self.publish_backlog, waiting)
-
-    def publish_backlog(self, waiting: int) -> None:
-        """Send how many events wait."""
-        self.backlog = waiting
-        self.put(backlog_event(waiting))
-
-    def publish_plate(self, plate: Plate) -> None:
-        """Send a plate, and the names of other sessions if this plate changes them."""
-        self.note_change(plate["session_id"])
-        renamed = self.names.put(plate["session_id"], plate["project_path"])
-        if self.queues:
-            self.put(ServerSentEvent(encode(self.describe(plate)), event="plate"))
-            self.publish_names(renamed)
-
-    def publish_removal(self, session_id: str) -> None:
-        """Send that a plate is gone, and the names of other sessions if this changes them."""
-        self.note_change(session_id)
-        renamed = self.names.remove(session_id)
-        if self.queues:
-            self.put(ServerSentEvent(encode({"session_id": session_id}), event="removed"))
-            self.publish_names(renamed)
-
-    def publish_names(self, renamed: dict[str, str]) -> None:
-        """Send the new names of sessions' projects, by session."""
-        if renamed:
-            self.put(ServerSentEvent(encode(renamed), event="names"))
-
-    def put(self, item: "ServerSentEvent | None") -> None:
-        """Queue an event for every listener, or None to end their streams. One that is too slow loses its stream."""
-        for queue in list(self.queues):
-            try:
-                queue.put_nowait(item)
-            except asyncio.QueueFull:
-                self.queues.discard(queue)
-
-    async def listen(self, database: Database) -> AsyncIterator[ServerSentEvent]:
-        """Yield all plates, then the changes. Ends when the daemon ends or when the listener is too slow."""
-        queue: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue(MAX_QUEUED)
-        self.queues.add(queue)
-        try:
-            await self.is_loaded.wait()
-            everything = await asyncio.to_thread(lambda: self.encode_all(database.all()))
-            yield ServerSentEvent(everything, event="plates")
-            if self.backlog:
-                yield backlog_event(self.backlog)
-            while queue in self.queues or not queue.empty():
-                item = await queue.get()
-                if item is None:
-                    return
-                yield item
-        finally:
-            self.queues.discard(queue)
-
-    def encode_all(self, plates: list[Plate]) -> str:
-        """Return plates as a JSON array."""
-        return encode([self.describe(plate) for plate in plates])
-
-    def describe(self, plate: Plate) -> PlateOut:
-        """Return a plate as the API shows it. Can be called in any thread."""
-        return describe_plate(plate, self.names.name_of(plate["project_path"]))
-
-
 class EventStream(EventSourceResponse):
     """A stream that the hub ends. sse-starlette's own would check twice a second whether the server is exiting."""
 
     async def _listen_for_exit_signal_with_grace(self) -> None:
         await sleep_forever()
-
-
-def backlog_event(waiting: int) -> ServerSentEvent:
-    """Return the event of the stream that shows how many events wait."""
-    return ServerSentEvent(encode({"events": waiting}), event="catching_up")
 
 
 def make_app(
@@ -334,10 +213,22 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
 
     @router.get("/plates")
     def get_plates(
-        status: Annotated[Status | None, Query()] = None, project: Annotated[Word | None, Query()] = None
+        answer: Response,
+        status: Annotated[Status | None, Query()] = None,
+        project: Annotated[Word | None, Query()] = None,
+        limit: Annotated[int | None, Query(ge=1, le=MAX_PAGE)] = None,
+        before: Annotated[Cursor | None, Query()] = None,
     ) -> list[PlateOut]:
-        """Return all plates, newest change first."""
-        found = database.all(status.value if status else None, project)
+        """Return the plates, newest change first. With a limit, the header Link (RFC 8288) names the next page."""
+        wanted = status.value if status else None
+        changed_at, _, session_id = (before or "").partition(":")
+        found = database.all(wanted, project, limit, (int(changed_at), session_id) if before else None)
+        if limit and len(found) == limit:
+            last = found[-1]
+            asked = {"status": wanted, "project": project, "limit": limit}
+            given = {name: value for name, value in asked.items() if value is not None}
+            following = urlencode(given | {"before": f"{last['updated_at']}:{last['session_id']}"})
+            answer.headers["Link"] = f'</plates?{following}>; rel="next"'
         return [hub.describe(plate) for plate in found]
 
     @router.get("/plates/{session_id:path}", responses=missing)
@@ -382,7 +273,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.get("/summary")
     def get_summary() -> SummaryOut:
         """Return how many plates stand in each group of the boards, and those that wait, longest first."""
-        groups = [(group_of(plate), plate) for plate in database.open_ones()]
+        groups = [(group_of(plate), plate) for plate in database.iter_open()]
         counts = Counter(group for group, _ in groups)
         waiting = [hub.describe(plate) for group, plate in groups if group == "waits"]
         return {
@@ -409,13 +300,17 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         return describe_statuses(stuck_timeout)
 
     @router.get("/stream", response_class=EventSourceResponse)
-    async def stream() -> EventSourceResponse:
-        """Send server-sent events: `plates` with all of them, then changes.
+    async def stream(request: Request) -> EventSourceResponse:
+        """Send server-sent events: all open plates, then changes.
 
-        `plate` and `removed` are sent for one plate; `names` has new values of `name` by session. `catching_up` has the
-        number of waiting events while the daemon has many to store, and 0 at the end.
+        `plates` has the first of them in the boards' order, and replaces what was sent before; `more` has further ones.
+        `closed` follows, with the number of closed plates, and comes again when that changes. `plate` and `removed` are
+        sent for one plate; `names` has new values of `name` by session. `catching_up` has the number of waiting events
+        while the daemon has many to store, and 0 at the end.
+
+        With the header `Last-Event-ID`, only `closed` and what changed since that event, if the daemon still knows it.
         """
-        return EventStream(hub.listen(database), ping=PING_INTERVAL_S)
+        return EventStream(hub.listen(database, request.headers.get("last-event-id", "")), ping=PING_INTERVAL_S)
 
     return router
 
@@ -462,7 +357,7 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
             notice_failures=hub.notice_failures,
-            listeners=len(hub.queues),
+            listeners=hub.listeners,
         )
 
     return router

@@ -80,11 +80,22 @@ def request(method: str, path: str, timeout: float = TIMEOUT_S, **options: Any) 
 
     Raises AwayError if no daemon answers, and TailhookError if it refuses the request.
     """
+    return send(method, path, timeout, **options).json()
+
+
+def request_page(path: str) -> tuple[list[dict[str, Any]], str]:
+    """Return one page of a list, and the path of the next one, "" after the last. Raises as `request` does."""
+    response = send("GET", path, TIMEOUT_S)
+    return response.json(), response.links.get("next", {}).get("url", "")
+
+
+def send(method: str, path: str, timeout: float, **options: Any) -> httpx.Response:
+    """Send a request and return the answer. Raises as `request` does."""
     with connect(timeout) as client:
         response = client.request(method, path, **options)
     if response.is_error:
         raise TailhookError(str(response.json().get("error", response.reason_phrase)))
-    return response.json()
+    return response
 
 
 def check_version(version: str, statuses: object) -> None:

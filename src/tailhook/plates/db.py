@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -60,9 +60,11 @@ MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]
-SELECT_OPEN = SELECT_PLATES.where(
-    plates.c.status != Status.CLOSED.value, plates.c.owner.is_not_distinct_from(sa.bindparam("owner"))
-)
+# By the statuses of open ones, not by "not closed": so a database with many closed plates uses its index.
+IS_OPEN = plates.c.status.in_([status.value for status in Status if status is not Status.CLOSED])
+SELECT_OPEN = SELECT_PLATES.where(IS_OPEN)
+SELECT_OWNED = SELECT_OPEN.where(plates.c.owner.is_not_distinct_from(sa.bindparam("owner")))
+ROWS_AT_ONCE = 200  # read into memory at once, of many
 # The waits that ended after a time, and the open ones. In one statement, a wait that ends meanwhile is found once.
 SELECT_WAITS = sa.union_all(
     sa.select(waits.c.session_id, plates.c.project_path, waits.c.begun_at, waits.c.ended_at)
@@ -98,6 +100,14 @@ class Moment(NamedTuple):
 
     ts: int
     mono: int | None
+
+
+class Place(NamedTuple):
+    """The project of a session, and whether it is open."""
+
+    session_id: str
+    project_path: str
+    is_open: bool
 
 
 class SpoolLine(NamedTuple):
@@ -217,7 +227,7 @@ class Database:
             return
         process = plates.c.pid, plates.c.pid_started, plates.c.host
         same = sa.tuple_(*process) == (report.pid, report.pid_started, report.host)
-        others = sa.and_(plates.c.session_id != report.session_id, plates.c.status != Status.CLOSED.value)
+        others = sa.and_(plates.c.session_id != report.session_id, IS_OPEN)
         with self.engine.connect() as tx:
             rows = [plate_of(row) for row in tx.execute(SELECT_PLATES.where(same, others)).mappings()]
         for row in rows:
@@ -372,7 +382,7 @@ class Database:
         else:
             condition = plates.c.project_path == project_path
         with self.engine.connect() as tx:
-            found = tx.execute(SELECT_PLATES.where(condition, plates.c.status != Status.CLOSED.value)).mappings()
+            found = tx.execute(SELECT_OPEN.where(condition)).mappings()
             rows = [plate_of(row) for row in found]
         if not run_id and not session_id and len(rows) > 1:
             return []
@@ -393,26 +403,41 @@ class Database:
 
     # ---- reading ----
 
-    def all(self, status: str | None = None, project: str | None = None) -> list[Plate]:
-        """Return the plates, newest change first."""
-        query = SELECT_PLATES.order_by(plates.c.updated_at.desc(), plates.c.session_id)
+    def all(
+        self,
+        status: str | None = None,
+        project: str | None = None,
+        limit: int | None = None,
+        before: tuple[int, str] | None = None,
+    ) -> list[Plate]:
+        """Return the plates, newest change first.
+
+        limit: how many at most.
+        before: `updated_at` and id of a plate; only those after it.
+        """
+        order = sa.tuple_(plates.c.updated_at, plates.c.session_id)
+        query = SELECT_PLATES.order_by(plates.c.updated_at.desc(), plates.c.session_id.desc()).limit(limit)
         if status is not None:
             query = query.where(plates.c.status == status)
         if project is not None:
             query = query.where(plates.c.project_path == project)
+        if before is not None:
+            query = query.where(order < before)
         with self.engine.connect() as tx:
             return [plate_of(row) for row in tx.execute(query).mappings()]
 
-    def open_ones(self) -> list[Plate]:
-        """Return the plates that are not closed."""
-        query = SELECT_PLATES.where(plates.c.status != Status.CLOSED.value)
+    def iter_open(self) -> Iterator[Plate]:
+        """Yield the plates that are not closed. All of them would need much memory at once."""
         with self.engine.connect() as tx:
-            return [plate_of(row) for row in tx.execute(query).mappings()]
+            for row in tx.execution_options(yield_per=ROWS_AT_ONCE).execute(SELECT_OPEN).mappings():
+                yield plate_of(row)
 
-    def project_paths(self) -> list[tuple[str, str]]:
-        """Return the id and the project's path of every plate."""
+    def places(self) -> list[Place]:
+        """Return where every session is."""
+        query = sa.select(plates.c.session_id, plates.c.project_path, plates.c.status)
+        closed = Status.CLOSED.value
         with self.engine.connect() as tx:
-            return [(row[0], row[1]) for row in tx.execute(sa.select(plates.c.session_id, plates.c.project_path))]
+            return [Place(session_id, path, status != closed) for session_id, path, status in tx.execute(query)]
 
     def open_plates(self, owner: str | None) -> list[Plate]:
         """Return the plates that are not closed and that the daemon with this spool's id looks after.
@@ -420,7 +445,7 @@ class Database:
         owner: None for those that no daemon looks after.
         """
         with self.engine.connect() as tx:
-            return [plate_of(row) for row in tx.execute(SELECT_OPEN, {"owner": owner}).mappings()]
+            return [plate_of(row) for row in tx.execute(SELECT_OWNED, {"owner": owner}).mappings()]
 
     def get(self, session_id: str) -> Plate | None:
         """Return one plate, or None."""

@@ -5,8 +5,8 @@ import logging
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from tailhook.plates.app import Hub
 from tailhook.plates.db import CHANNEL, Database
+from tailhook.plates.hub import Hub
 
 log = logging.getLogger("tailhook.plates")
 
@@ -23,8 +23,8 @@ async def listen(database: Database, hub: Hub) -> None:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 # Changes announced before this are missed, so listeners have to begin again.
-                await hub.load(lambda: asyncio.to_thread(database.project_paths))
-                hub.put(None)
+                await hub.load(lambda: asyncio.to_thread(database.places))
+                hub.restart()
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.on_notify, note.payload)
         except Exception as error:

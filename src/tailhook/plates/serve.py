@@ -20,11 +20,12 @@ from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.machines.plates import STUCK_TIMEOUT
 from tailhook.plates import paths
-from tailhook.plates.app import Hub, make_app
+from tailhook.plates.app import make_app
 from tailhook.plates.connections import raise_file_limit
-from tailhook.plates.db import Database
+from tailhook.plates.db import Database, Place
 from tailhook.plates.guard import LimitBody
 from tailhook.plates.health import Health, find_process_start
+from tailhook.plates.hub import Hub
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.logs import log_fault
 from tailhook.plates.notice_sending import Courier
@@ -216,7 +217,7 @@ class Daemon:
             ended = [task for task in tasks if task.done()]
             loop.remove_reader(wake_ups)
             self.inbox.stopping = True
-            self.hub.put(None)
+            self.hub.end()
             for server, _ in servers:
                 server.end()
             await asyncio.gather(*tasks[: len(servers)], return_exceptions=True)
@@ -319,7 +320,7 @@ class Daemon:
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
         """Load the projects' names and the sessions' groups; then read the spool now, and whenever it changed."""
-        await self.hub.load(self.read_project_paths)
+        await self.hub.load(self.read_places)
         found: list[Plate] = []
         await self.retry("the open sessions", lambda: found.extend(self.database.open_plates(self.inbox.id)))
         self.notices.load(found)
@@ -328,10 +329,10 @@ class Daemon:
             await self.retry("the spool", self.inbox.ingest)
             await woken.wait()
 
-    async def read_project_paths(self) -> list[tuple[str, str]]:
-        """Return the project paths of all plates, by session. Retries until the database can be read."""
-        found: list[tuple[str, str]] = []
-        await self.retry("the projects' names", lambda: found.extend(self.database.project_paths()))
+    async def read_places(self) -> list[Place]:
+        """Return where all sessions are. Retries until the database can be read."""
+        found: list[Place] = []
+        await self.retry("the projects' names", lambda: found.extend(self.database.places()))
         return found
 
     async def check_health(self, due: asyncio.Event) -> None:

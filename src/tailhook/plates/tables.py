@@ -47,7 +47,7 @@ class Plate(PlateFields):
     hidden_at: when a person hid the session from the boards, by the daemon's clock; None if it is shown.
     """
 
-    status: Annotated[str, {"index": True}]
+    status: str
     pid_started: float | None
     pid_is_guess: bool | None
     owner: Annotated[str | None, {"name": "keeper"}]
@@ -102,6 +102,7 @@ plates = sa.Table(
     "plates",
     metadata,
     *(column_of(name, hint) for name, hint in get_type_hints(Plate, include_extras=True).items()),
+    sa.Index("ix_plates_status_updated_at", "status", "updated_at", "session_id"),
 )
 events = sa.Table(
     "events",

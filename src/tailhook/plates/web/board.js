@@ -1,7 +1,7 @@
 // The board: every session, live over /stream. The daemon decides order, groups, names and symbols.
 
 import { alert, options } from "./alerts.js";
-import { follow, mark } from "./daemon.js";
+import { ask, follow, mark } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
@@ -12,20 +12,26 @@ const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
 const AGE_INTERVAL_MS = 5000; // between two updates of all ages
 const UNDO_MS = 10_000; // in which a hidden session can be shown again with one key
-const COPIED_MS = 8000; // in which the copied command is shown
+const NEWS_MS = 8000; // in which a copied command is shown, or why something failed
 const STILL_MS = 1500; // after the pointer has moved over the list: so long no row moves
 const MOVE_MS = 150; // in which a row moves to its new place
 const LONG_WAIT_MS = 8 * 3_600_000; // longer waits stand in one line, until they are asked for
 const MAX_MOVING = 200; // rows that glide to their new places
 const MAX_RESTING = 10; // sessions at rest that are shown unless more are asked for
+const MAX_ROWS = 200; // that are drawn unless more are asked for
+const CLOSED_PAGE = "/plates?status=closed&limit=200"; // of the closed sessions, newest first
+const MAX_CLOSED_PAGES = 5;
 
 const plates = new Map(); // by session id
 const sections = new Map(); // the elements of the sections, by key
 const rows = new Map(); // the elements of the plates that are shown, by session id
 const only = new Set(); // the groups that are shown; empty: all
 let groups = []; // the daemon's
-let known = false; // whether all plates have been received once
+let arriving = null; // all open plates by session id, while the daemon sends them; null between
+let known = false; // whether all open plates have been received once
+let closedCount = 0; // closed plates that the daemon has
 let withClosed = false;
+let maxRows = MAX_ROWS;
 let byProject = false;
 const withAll = new Set(); // the keys of the sections whose folded rows are shown
 let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name }
@@ -35,11 +41,15 @@ let drawing = 0;
 
 const EVENTS = {
   statuses: showStatuses,
-  plates: (all) => {
+  plates: (page) => {
+    arriving = new Map();
+    addPage(page);
+  },
+  more: addPage,
+  closed: ({ sessions }) => {
     connected();
-    const ids = new Set(all.map((plate) => plate.session_id));
-    for (const id of plates.keys()) if (!ids.has(id)) plates.delete(id);
-    all.forEach(store);
+    if (arriving) takeAll();
+    closedCount = sessions;
     known = true;
     drawSoon();
   },
@@ -52,6 +62,23 @@ const EVENTS = {
   },
 };
 
+// Add open plates that the daemon sends as a part of all. Those of the first time are shown at once.
+function addPage(page) {
+  for (const plate of page) arriving.set(plate.session_id, plate);
+  if (known) return;
+  page.forEach(store);
+  connected();
+}
+
+// Put the plates that have arrived in place of the open ones.
+function takeAll() {
+  const before = [...plates.values()];
+  for (const { session_id, status } of before) if (status !== "closed" && !arriving.has(session_id)) plates.delete(session_id);
+  arriving.forEach(store);
+  if (withClosed) loadClosed();
+  arriving = null;
+}
+
 function applyAndDraw(name, data) {
   apply(plates, name, data);
   drawSoon();
@@ -63,7 +90,8 @@ const needsAttention = (plate) => plate.group === "waits";
 
 function store(plate) {
   const before = plates.get(plate.session_id);
-  plates.set(plate.session_id, plate);
+  if (withClosed || plate.status !== "closed") plates.set(plate.session_id, plate);
+  else plates.delete(plate.session_id);
   if (known && needsAttention(plate) && before?.status !== plate.status) {
     const words = `${line(plate.name)}: ${plate.status_words}`;
     announce(words);
@@ -117,16 +145,30 @@ function drawAll() {
   const all = [...plates.values()];
   const found = all.filter((plate) => (withClosed || isOnBoard(plate)) && matches(plate, filter));
   const shown = found.filter((plate) => !only.size || only.has(plate.group)).sort((a, b) => (a.rank < b.rank ? -1 : 1));
-  const parts = byProject ? projectsOf(shown) : groupsOf(shown, all, filter);
+  const parts = cut(byProject ? projectsOf(shown) : groupsOf(shown, all, filter));
   if (isStill()) drawInPlace(parts);
   else drawInOrder(parts);
   drawCounts(all, found);
-  drawEmpty(all.length, shown.length, filter);
+  drawEmpty(all.length + closedCount, shown.length, filter);
+}
+
+// Return the parts without the rows after the first maxRows, and show how many those are.
+function cut(parts) {
+  let left = maxRows;
+  let cutOff = 0;
+  for (const part of parts) {
+    cutOff += Math.max(0, part.plates.length - left);
+    part.plates = part.plates.slice(0, left);
+    left -= part.plates.length;
+  }
+  $("#more").hidden = !cutOff;
+  $("#more").textContent = `${cutOff.toLocaleString("en")} more ▾`;
+  return parts.filter((part) => part.plates.length || part.folds || part.closed);
 }
 
 // Return the sections of the board: each with its key, title, note, rows and the rows that are folded.
 function groupsOf(shown, all, filter) {
-  const closed = filter || only.size ? 0 : all.filter((plate) => !isOnBoard(plate)).length;
+  const closed = filter || only.size ? 0 : closedCount + all.filter((plate) => plate.hidden && plate.status !== "closed").length;
   return groups.map(({ id, title, note }) => {
     const inside = shown.filter((plate) => plate.group === id);
     const now = Date.now();
@@ -210,7 +252,6 @@ function sectionOf({ key }) {
 }
 
 function drawSection(section, part) {
-  section.hidden = !part.count && !part.closed;
   section.querySelector(".name").textContent = part.title;
   section.querySelector(".count").textContent = part.count;
   const note = section.querySelector(".note");
@@ -234,7 +275,7 @@ function noteOf({ key, note, folds, folded, words, closed }) {
   };
   const found = note ? [note] : [];
   if (folds) found.push(toggle(`${folds} ${words}`, !folded, () => toggleFold(key)));
-  if (closed) found.push(toggle(`${closed} closed`, withClosed, toggleClosed));
+  if (closed) found.push(toggle(`${closed.toLocaleString("en")} closed`, withClosed, toggleClosed));
   return found.flatMap((one, at) => (at ? [" · ", one] : [one]));
 }
 
@@ -342,13 +383,21 @@ function announce(words) {
   $("#said").textContent = words;
 }
 
-let copied = 0;
+let shownNews = 0;
+
+// Show what came of something that the person did, for a short time.
+function showNews(...words) {
+  const shown = $("#details").open ? $("#details .copied") : $("#copied");
+  shown.replaceChildren(...words);
+  shown.hidden = false;
+  clearTimeout(shownNews);
+  shownNews = setTimeout(() => (shown.hidden = true), NEWS_MS);
+}
 
 // Copy the command that resumes a session, and show it.
 async function copyResume(id) {
   const plate = plates.get(id);
   if (!plate?.resume) return;
-  const shown = $("#details").open ? $("#details .copied") : $("#copied");
   const hint = plate.status === "closed" ? "" : " It is still open: end it there first.";
   let words = "Copied";
   try {
@@ -356,10 +405,7 @@ async function copyResume(id) {
   } catch {
     words = "The browser does not copy it. By hand";
   }
-  shown.replaceChildren(`${words}: `, make("code", {}, line(plate.resume, 2000)), hint);
-  shown.hidden = false;
-  clearTimeout(copied);
-  copied = setTimeout(() => (shown.hidden = true), COPIED_MS);
+  showNews(`${words}: `, make("code", {}, line(plate.resume, 2000)), hint);
 }
 
 // Hide a session until its next prompt, or show a hidden one again. Nothing is deleted.
@@ -388,7 +434,7 @@ async function hide(id, hidden) {
     drawSoon();
     return answer.ok;
   } catch (error) {
-    announce(`${line(plates.get(id)?.name)} could not be ${hidden ? "hidden" : "shown"}: ${error.message}`);
+    showNews(`${line(plates.get(id)?.name)} could not be ${hidden ? "hidden" : "shown"}: ${error.message}`);
     return false;
   }
 }
@@ -426,7 +472,28 @@ function move(by) {
 function toggleClosed() {
   withClosed = !withClosed;
   stillUntil = 0;
+  if (withClosed) loadClosed();
+  else for (const { session_id, status } of [...plates.values()]) if (status === "closed") plates.delete(session_id);
   drawAll();
+}
+
+// Ask the daemon for the newest closed sessions, page by page. Of one that is here, the stream knows more.
+async function loadClosed() {
+  let page = CLOSED_PAGE;
+  for (let pages = 0; page && pages < MAX_CLOSED_PAGES; pages++) {
+    try {
+      const answer = await ask(page);
+      const found = await answer.json();
+      if (!answer.ok) throw new Error(found.error);
+      if (!withClosed) return;
+      for (const plate of found) if (!plates.has(plate.session_id)) plates.set(plate.session_id, plate);
+      page = /<([^>]*)>; rel="next"/.exec(answer.headers.get("Link") ?? "")?.[1];
+      drawSoon();
+    } catch (error) {
+      showNews(`The closed sessions are not shown: ${error.message}`);
+      return;
+    }
+  }
 }
 
 function openHelp() {
@@ -516,6 +583,11 @@ document.addEventListener("keydown", (event) => {
 
 $("#filter").addEventListener("input", drawAll);
 $("#projects").addEventListener("click", toggleProjects);
+$("#more").addEventListener("click", () => {
+  maxRows += MAX_ROWS;
+  stillUntil = 0;
+  drawAll();
+});
 $("#help").addEventListener("click", openHelp);
 $("#details .resume").addEventListener("click", () => copyResume(shownDetails()));
 $("#details .dismiss").addEventListener("click", () => toggleHidden(shownDetails()));

@@ -4,6 +4,7 @@
 // In a browser without shared workers, each tab runs it for itself.
 
 const TIMEOUT_MS = 15_000; // for an answer
+const PAGE_PLATES = 100; // in one message to a tab
 const RETRY_MS = [500, 1000, 2000, 5000]; // before each attempt to reach the daemon again; the last one repeats
 
 // Send a request to the daemon. A redirect is an error: the secret must not go anywhere else.
@@ -17,23 +18,26 @@ export function request(path, bearer, options = {}) {
 export const reasonOf = async (answer) => (await answer.json()).error;
 
 // Open the daemon's stream. Its answer must begin in time, and may then last for ever.
-async function open(secret) {
+// lastId: of the newest event that is known, so that only what changed since is sent; "" for all.
+async function open(secret, lastId) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(), TIMEOUT_MS);
   try {
-    return await request("/stream", secret, { headers: { Accept: "text/event-stream" }, signal: controller.signal });
+    const headers = { Accept: "text/event-stream", "Last-Event-ID": lastId };
+    return await request("/stream", secret, { headers, signal: controller.signal });
   } finally {
     clearTimeout(timer);
   }
 }
 
-// Apply an event of the stream to the plates, a map by session id.
+// Apply an event of the stream to the open plates, a map by session id.
 export function apply(plates, name, data) {
-  if (name === "plates") {
-    plates.clear();
+  if (name === "plates") plates.clear();
+  if (name === "plates" || name === "more") {
     for (const plate of data) plates.set(plate.session_id, plate);
   } else if (name === "plate") {
-    plates.set(data.session_id, data);
+    if (data.status === "closed") plates.delete(data.session_id);
+    else plates.set(data.session_id, data);
   } else if (name === "removed") {
     plates.delete(data.session_id);
   } else if (name === "names") {
@@ -47,11 +51,15 @@ export function apply(plates, name, data) {
 // Follows the daemon with the secret of one tab, and sends what it receives to every tab that is signed in.
 //
 // A tab gets the events of the stream, `statuses` before the first `plates`, `away` when the daemon cannot be reached,
-// and `refused` with the daemon's reason when its secret is not valid.
+// and `refused` with the daemon's reason when its secret is not valid. `closed` shows that the daemon answers, and that
+// all plates have been sent.
 export class Stream {
   tabs = new Set();
-  plates = new Map();
+  plates = new Map(); // the open ones
+  isWhole = false; // whether all open ones have been received
+  closed = 0; // the number of closed ones
   backlog = 0;
+  lastId = ""; // of the newest event; "" until all plates have been received
   secret = ""; // of the open connection; "" without one
   wakeUp = () => {}; // ends the wait for a secret, or for the next attempt
 
@@ -76,14 +84,15 @@ export class Stream {
         continue;
       }
       try {
-        const answer = await open(secret);
+        const answer = await open(secret, this.lastId);
         if (answer.status === 401) {
           this.refuse(secret, await reasonOf(answer));
           continue;
         }
-        for await (const [name, data] of answer.ok ? events(answer.body) : []) {
+        for await (const [name, data, id] of answer.ok ? events(answer.body) : []) {
           attempts = 0;
           this.handle(secret, name, JSON.parse(data));
+          this.lastId = id;
         }
       } catch {
         // it is away
@@ -100,13 +109,14 @@ export class Stream {
   handle(secret, name, data) {
     apply(this.plates, name, data);
     if (name === "catching_up") this.backlog = data.events;
-    if (name === "plates") {
+    if (name === "plates") Object.assign(this, { isWhole: false, backlog: 0 });
+    if (name === "closed") Object.assign(this, { isWhole: true, closed: data.sessions });
+    const isFirst = !this.secret && (name === "plates" || name === "closed");
+    if (isFirst) {
       this.secret = secret;
-      this.backlog = 0;
       for (const tab of this.tabs) this.greet(tab);
-    } else {
-      for (const tab of this.tabs) if (tab.isListening) tab.send(name, data);
     }
+    for (const tab of this.tabs) if (tab.isListening) tab.send(name, data);
   }
 
   // Send a tab the current state. If its secret was not used yet, the daemon has to accept it first.
@@ -131,7 +141,10 @@ export class Stream {
       }
     }
     tab.isListening = true;
-    tab.send("plates", [...this.plates.values()]);
+    const all = [...this.plates.values()];
+    tab.send("plates", all.slice(0, PAGE_PLATES));
+    for (let at = PAGE_PLATES; at < all.length; at += PAGE_PLATES) tab.send("more", all.slice(at, at + PAGE_PLATES));
+    if (this.isWhole) tab.send("closed", { sessions: this.closed });
     if (this.backlog) tab.send("catching_up", { events: this.backlog });
   }
 
@@ -152,16 +165,18 @@ export class Stream {
   }
 }
 
-// Yield the server-sent events in a body as [name, data] (HTML, 9.2.6). The daemon sends no ids and no retry times.
+// Yield the server-sent events in a body as [name, data, last id] (HTML, 9.2.6). The daemon sends no retry times.
 export async function* events(body) {
   let name = "";
+  let id = "";
   let data = [];
   for await (const line of lines(body)) {
     const [, field, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
     if (field === "event") name = value ?? "";
     else if (field === "data") data.push(value ?? "");
+    else if (field === "id") id = value ?? "";
     else if (!line) {
-      if (data.length) yield [name || "message", data.join("\n")];
+      if (data.length) yield [name || "message", data.join("\n"), id];
       name = "";
       data = [];
     }

@@ -1,0 +1,296 @@
+"""What the listeners of /stream get: all open plates, then the newest state of each plate that changes.
+
+Each text is encoded once for all listeners. A listener that was away for a short time gets only what has changed since.
+"""
+
+import asyncio
+import secrets
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any
+from weakref import ref
+
+from sse_starlette import ServerSentEvent
+
+from tailhook.machines.plates import Status
+from tailhook.plates.db import Database, Place
+from tailhook.plates.display import ProjectNames, describe_plate, encode
+from tailhook.plates.fields import PlateOut
+from tailhook.plates.tables import Plate
+
+PAGE_PLATES = 100  # in one event of the stream, before the changes begin
+MAX_CHANGES = 1000  # newest ones that are kept; a listener that is further behind begins again with all plates
+PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwhile is sent once
+
+Key = tuple[str, str]  # the event's name, and the session that it is about, if any
+
+
+class Change:
+    """Something that listeners have to learn.
+
+    number: its place in the order of all changes.
+    name: of its event in the stream; `names` for the new name of one session's project.
+    content: a row of the table `plates`, or the event's data.
+    """
+
+    __slots__ = ("content", "encoded", "name", "number")
+
+    def __init__(self, number: int, name: str, content: Any) -> None:
+        self.number = number
+        self.name = name
+        self.content = content
+        self.encoded = ""  # the data as JSON, once a listener needs it
+
+
+class Snapshot:
+    """All open plates at one time.
+
+    number: of the last change before it.
+    pages: the stream's events with them.
+    """
+
+    def __init__(self, number: int, pages: list[bytes]) -> None:
+        self.number = number
+        self.pages = pages
+
+
+class Hub:
+    """Sends changes to the listeners of /stream, and knows the names of all projects.
+
+    All methods except `changed`, `removed` and `catching_up` run in the event loop's thread.
+
+    listeners: how many streams are open.
+    """
+
+    def __init__(self) -> None:
+        self.names = ProjectNames()
+        self.open: set[str] = set()  # the sessions that are not closed
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.is_loaded = asyncio.Event()  # whether the names of the plates in the database are known
+        self.changed_since: dict[object, set[str]] = {}  # sessions changed since a `load` began, by the load
+        self.backlog = 0  # events that wait while the daemon catches up
+        self.notice_failures: dict[str, str] = {}  # by target, see `notice_sending.Courier`
+        self.listeners = 0
+        self.run = secrets.token_hex(4)
+        self.number = 0  # of the newest change
+        self.forgotten = 0  # number of the newest change that is no longer kept
+        self.changes: OrderedDict[Key, Change] = OrderedDict()  # the newest one for each key, oldest first
+        self.news = asyncio.Event()  # set at the next change, and replaced
+        self.has_ended = False
+        self.reading: asyncio.Task[Snapshot] | None = None  # while a snapshot is read
+        self.snapshot: Callable[[], Snapshot | None] = lambda: None  # the one that is being sent, if any
+
+    async def load(self, read: Callable[[], Awaitable[list[Place]]]) -> None:
+        """Read where all sessions in the database are, and forget other ones.
+
+        A session that changes meanwhile stays as it is known.
+        """
+        this_load = object()
+        changed = self.changed_since[this_load] = set()
+        try:
+            found = await read()
+        finally:
+            del self.changed_since[this_load]
+        rest = [place for place in found if place.session_id not in changed]
+        names = ProjectNames()
+        names.load((place.session_id, place.project_path) for place in rest)
+        names.load((session_id, path) for session_id, path in self.names.paths.items() if session_id in changed)
+        self.names = names
+        self.open = {place.session_id for place in rest if place.is_open} | (self.open & changed)
+        self.is_loaded.set()
+
+    def note_change(self, session_id: str) -> None:
+        """Note that a session changed: a path that a running `load` read for it is outdated."""
+        for changed in self.changed_since.values():
+            changed.add(session_id)
+
+    # ---- changes ----
+
+    def changed(self, plate: Plate) -> None:
+        """Publish a plate that changed. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_plate, plate)
+
+    def removed(self, session_id: str) -> None:
+        """Publish that a plate is gone. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_removal, session_id)
+
+    def catching_up(self, waiting: int) -> None:
+        """Publish how many events wait while the daemon catches up, or 0 after that. Can be called in any thread."""
+        if self.loop:
+            self.loop.call_soon_threadsafe(self.publish_backlog, waiting)
+
+    def publish_backlog(self, waiting: int) -> None:
+        """Send how many events wait."""
+        self.backlog = waiting
+        self.put("catching_up", "", {"events": waiting})
+
+    def publish_plate(self, plate: Plate) -> None:
+        """Send a plate, and the names of other sessions if this plate changes them."""
+        session_id = plate["session_id"]
+        self.note_change(session_id)
+        before = self.closed
+        renamed = self.names.put(session_id, plate["project_path"])
+        self.open.discard(session_id)
+        if plate["status"] != Status.CLOSED.value:
+            self.open.add(session_id)
+        self.put("plate", session_id, plate)
+        self.publish_names(renamed)
+        self.publish_closed(before)
+
+    def publish_removal(self, session_id: str) -> None:
+        """Send that a plate is gone, and the names of other sessions if this changes them."""
+        self.note_change(session_id)
+        before = self.closed
+        renamed = self.names.remove(session_id)
+        self.open.discard(session_id)
+        self.changes.pop(("plate", session_id), None)
+        self.put("removed", session_id, {"session_id": session_id})
+        self.publish_names(renamed)
+        self.publish_closed(before)
+
+    def publish_names(self, renamed: dict[str, str]) -> None:
+        """Send the new names of sessions' projects, by session."""
+        for session_id, name in renamed.items():
+            self.put("names", session_id, {session_id: name})
+
+    @property
+    def closed(self) -> int:
+        """How many sessions are closed."""
+        return len(self.names.paths) - len(self.open)
+
+    def publish_closed(self, before: int) -> None:
+        """Send how many sessions are closed, if that has changed.
+
+        before: how many there were.
+        """
+        if self.closed != before:
+            self.put("closed", "", {"sessions": self.closed})
+
+    def put(self, name: str, session_id: str, content: Any) -> None:
+        """Keep a change for the listeners, in place of an older one about the same, and wake them up."""
+        self.number += 1
+        self.changes[name, session_id] = Change(self.number, name, content)
+        self.changes.move_to_end((name, session_id))
+        if len(self.changes) > MAX_CHANGES:
+            _, oldest = self.changes.popitem(last=False)
+            self.forgotten = oldest.number
+        self.wake()
+
+    def restart(self) -> None:
+        """Send all plates to every listener again: some changes may be unknown here."""
+        self.number += 1
+        self.forgotten = self.number
+        self.changes.clear()
+        self.wake()
+
+    def end(self) -> None:
+        """End all streams."""
+        self.has_ended = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Wake up the listeners."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+    # ---- listeners ----
+
+    async def listen(self, database: Database, last_id: str = "") -> AsyncIterator[bytes]:
+        """Yield the events of a stream: all open plates, the number of closed ones, then the changes.
+
+        Ends when the daemon ends.
+
+        last_id: of the last event that the listener got from an earlier stream. If that is known, only what changed
+            since is sent.
+        """
+        self.listeners += 1
+        try:
+            await self.is_loaded.wait()
+            at = self.position_in(last_id)
+            if at >= self.forgotten:
+                yield event("closed", encode({"sessions": self.closed}), self.id_at(at))
+            while not self.has_ended:
+                if at < self.forgotten:
+                    snapshot = await self.take_snapshot(database)
+                    for page in snapshot.pages:
+                        yield page
+                    at = snapshot.number
+                    del snapshot  # its memory is free when all who share it have got it
+                    yield event("closed", encode({"sessions": self.closed}), self.id_at(at))
+                    if self.backlog:
+                        yield event("catching_up", encode({"events": self.backlog}))
+                elif at < self.number:
+                    chunk, at = self.encode_changes(at), self.number
+                    yield chunk
+                    await asyncio.sleep(PAUSE_S)
+                else:
+                    await self.news.wait()
+        finally:
+            self.listeners -= 1
+
+    def position_in(self, last_id: str) -> int:
+        """Return the number in an event's id, or -1 if it is not of this run of the daemon."""
+        run, _, number = last_id.partition("-")
+        is_known = run == self.run and number.isdecimal() and len(number) <= len(str(self.number))
+        return int(number) if is_known and int(number) <= self.number else -1
+
+    def id_at(self, number: int) -> str:
+        """Return the id of an event after which a listener knows all changes up to a number."""
+        return f"{self.run}-{number}"
+
+    def encode_changes(self, number: int) -> bytes:
+        """Return the events with the changes after a number."""
+        new: list[Change] = []
+        for change in reversed(self.changes.values()):
+            if change.number <= number:
+                break
+            new.append(change)
+        return b"".join(self.encode_change(change) for change in reversed(new))
+
+    def encode_change(self, change: Change) -> bytes:
+        """Return the event with a change. Its data is encoded once."""
+        if not change.encoded:
+            content = self.describe(change.content) if change.name == "plate" else change.content
+            change.encoded = encode(content)
+        return event(change.name, change.encoded, self.id_at(change.number))
+
+    async def take_snapshot(self, database: Database) -> Snapshot:
+        """Return all open plates. Listeners that come while they are read or sent share them."""
+        kept = self.snapshot()
+        if kept is not None and kept.number >= self.forgotten:
+            return kept
+        reading = self.reading = self.reading or asyncio.create_task(self.read_snapshot(database))
+        await asyncio.wait([reading])  # a listener that leaves meanwhile does not end it for the others
+        return reading.result()
+
+    async def read_snapshot(self, database: Database) -> Snapshot:
+        """Return all open plates as they are now."""
+        try:
+            number = self.number
+            pages = await asyncio.to_thread(lambda: self.encode_pages(database.iter_open()))
+            found = Snapshot(number, pages)
+            self.snapshot = ref(found)
+            return found
+        finally:
+            self.reading = None
+
+    def encode_pages(self, plates: Iterable[Plate]) -> list[bytes]:
+        """Return the events with all plates, in the boards' order: the first begins anew, the others add to it."""
+        found = sorted((shown["rank"], encode(shown)) for shown in map(self.describe, plates))
+        pages = [found[at : at + PAGE_PLATES] for at in range(0, len(found), PAGE_PLATES)] or [[]]
+        names = ("plates", *("more" for _ in pages[1:]))
+        return [event(name, f"[{','.join(text for _, text in page)}]") for name, page in zip(names, pages, strict=True)]
+
+    def describe(self, plate: Plate) -> PlateOut:
+        """Return a plate as the API shows it. Can be called in any thread."""
+        return describe_plate(plate, self.names.name_of(plate["project_path"]))
+
+
+def event(name: str, data: str, event_id: str | None = None) -> bytes:
+    """Return an event of the stream, as it is sent.
+
+    event_id: what a listener sends as `Last-Event-ID` to get only what changed since.
+    """
+    return ServerSentEvent(data, event=name, id=event_id).encode()
