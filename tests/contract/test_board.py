@@ -443,7 +443,7 @@ def test_c_shows_the_closed_ones_and_hides_them(board_daemon):
 
 
 def test_of_many_closed_ones_the_newest_are_asked_for_page_by_page(board_daemon, monkeypatch):
-    monkeypatch.setattr("tailhook.board.source.PAGE_PLATES", 3)
+    monkeypatch.setattr("tailhook.board.source.CLOSED_AT_ONCE", 3)
     for number in range(16):
         for event in ("session_start", "session_end"):
             board_daemon.post(event, f"s{number:02}", project_path=f"/p/project-{number:02}")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 
-from tailhook.plates.db import Place
+from tailhook.plates.db import SessionProject
 from tailhook.plates.hub import MAX_CHANGES, Hub
 from tailhook.plates.rows import empty_plate
 
@@ -20,22 +20,26 @@ def load(hub, found, meanwhile=lambda: None):
 
 def test_a_session_that_is_removed_while_the_names_are_read_leaves_no_name():
     hub = Hub()
-    load(hub, [Place("old", "/a/web", True), Place("new", "/b/web", True)], lambda: hub.publish_removal("old"))
+    load(
+        hub,
+        [SessionProject("old", "/a/web", True), SessionProject("new", "/b/web", True)],
+        lambda: hub.publish_removal("old"),
+    )
     assert hub.names.paths == {"new": "/b/web"}
     assert hub.names.name_of("/b/web") == "web"
 
 
 def test_a_session_that_changes_while_the_names_are_read_keeps_its_new_project():
     hub = Hub()
-    load(hub, [Place("s", "/a/web", True)], lambda: hub.publish_plate(empty_plate("s", "/b/web", 1)))
+    load(hub, [SessionProject("s", "/a/web", True)], lambda: hub.publish_plate(empty_plate("s", "/b/web", 1)))
     assert hub.names.paths == {"s": "/b/web"}
 
 
 def test_names_that_are_read_again_forget_sessions_that_were_removed_unnoticed():
     hub = Hub()
-    load(hub, [Place("old", "/a/web", True), Place("new", "/b/web", True)])
+    load(hub, [SessionProject("old", "/a/web", True), SessionProject("new", "/b/web", True)])
     assert hub.names.name_of("/b/web") == "b/web"
-    load(hub, [Place("new", "/b/web", True)])
+    load(hub, [SessionProject("new", "/b/web", True)])
     assert hub.names.name_of("/b/web") == "web"
 
 
@@ -47,7 +51,7 @@ def test_of_two_loads_at_once_each_leaves_out_what_was_removed():
 
         async def read():
             await removed.wait()
-            return [Place("old", "/a/web", True)]
+            return [SessionProject("old", "/a/web", True)]
 
         loads = [asyncio.create_task(hub.load(read)) for _ in range(2)]
         await asyncio.sleep(0)
@@ -85,7 +89,7 @@ async def loaded(*plates):
     hub = Hub()
 
     async def read():
-        return [Place(one["session_id"], one["project_path"], True) for one in plates]
+        return [SessionProject(one["session_id"], one["project_path"], True) for one in plates]
 
     await hub.load(read)
     return hub
@@ -178,7 +182,7 @@ def test_a_change_while_the_plates_are_read_is_sent_after_them():
 
 def test_a_session_that_closes_opens_or_leaves_changes_the_number_of_closed_ones():
     hub = Hub()
-    load(hub, [Place("a", "/p", True), Place("b", "/p", False)])
+    load(hub, [SessionProject("a", "/p", True), SessionProject("b", "/p", False)])
     assert hub.closed == 1
     for change, count in (
         (lambda: hub.publish_plate(plate("a", status="closed")), 2),

@@ -15,7 +15,7 @@ from tailhook.plates.paths import http_socket_path
 
 SILENCE_TIMEOUT_S = 40.0  # the daemon sends a ping every 15 s
 MAX_EVENTS = 300  # in the details of a plate
-PAGE_PLATES = 200  # closed ones in one request
+CLOSED_AT_ONCE = 200  # closed ones in one request
 
 
 class Source(Protocol):
@@ -83,7 +83,7 @@ class DaemonSource:
 
     async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
         """See Source."""
-        return await asyncio.to_thread(client.request_page, page or f"/plates?status=closed&limit={PAGE_PLATES}")
+        return await asyncio.to_thread(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
 
     async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""

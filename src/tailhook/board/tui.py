@@ -381,9 +381,9 @@ class Board(App[None]):
             for plate in map(read_plate, fields):
                 self.put(plate, self.before.get(plate["session_id"]))
         elif name == "closed":
-            is_anew, self.before, self.known = bool(self.before) or not self.known, {}, True
+            is_all, self.before, self.known = bool(self.before) or not self.known, {}, True
             self.closed_count = fields["sessions"]
-            if is_anew and self.closed:
+            if is_all and self.closed:
                 self.load_closed()
         elif name == "catching_up":
             self.backlog = fields["events"]

@@ -102,7 +102,7 @@ class Moment(NamedTuple):
     mono: int | None
 
 
-class Place(NamedTuple):
+class SessionProject(NamedTuple):
     """The project of a session, and whether it is open."""
 
     session_id: str
@@ -432,12 +432,14 @@ class Database:
             for row in tx.execution_options(yield_per=ROWS_AT_ONCE).execute(SELECT_OPEN).mappings():
                 yield plate_of(row)
 
-    def places(self) -> list[Place]:
+    def session_projects(self) -> list[SessionProject]:
         """Return where every session is."""
         query = sa.select(plates.c.session_id, plates.c.project_path, plates.c.status)
         closed = Status.CLOSED.value
         with self.engine.connect() as tx:
-            return [Place(session_id, path, status != closed) for session_id, path, status in tx.execute(query)]
+            return [
+                SessionProject(session_id, path, status != closed) for session_id, path, status in tx.execute(query)
+            ]
 
     def open_plates(self, owner: str | None) -> list[Plate]:
         """Return the plates that are not closed and that the daemon with this spool's id looks after.

@@ -13,19 +13,19 @@ from weakref import ref
 from sse_starlette import ServerSentEvent
 
 from tailhook.machines.plates import Status
-from tailhook.plates.db import Database, Place
+from tailhook.plates.db import Database, SessionProject
 from tailhook.plates.display import ProjectNames, describe_plate, encode
 from tailhook.plates.fields import PlateOut
 from tailhook.plates.tables import Plate
 
 PAGE_PLATES = 100  # in one event of the stream, before the changes begin
-MAX_CHANGES = 1000  # newest ones that are kept; a listener that is further behind begins again with all plates
+MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
 PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwhile is sent once
 
 Key = tuple[str, str]  # the event's name, and the session that it is about, if any
 
 
-class Change:
+class Published:
     """Something that listeners have to learn.
 
     number: its place in the order of all changes.
@@ -74,13 +74,13 @@ class Hub:
         self.run = secrets.token_hex(4)
         self.number = 0  # of the newest change
         self.forgotten = 0  # number of the newest change that is no longer kept
-        self.changes: OrderedDict[Key, Change] = OrderedDict()  # the newest one for each key, oldest first
+        self.changes: OrderedDict[Key, Published] = OrderedDict()  # the newest one for each key, oldest first
         self.news = asyncio.Event()  # set at the next change, and replaced
         self.has_ended = False
         self.reading: asyncio.Task[Snapshot] | None = None  # while a snapshot is read
         self.snapshot: Callable[[], Snapshot | None] = lambda: None  # the one that is being sent, if any
 
-    async def load(self, read: Callable[[], Awaitable[list[Place]]]) -> None:
+    async def load(self, read: Callable[[], Awaitable[list[SessionProject]]]) -> None:
         """Read where all sessions in the database are, and forget other ones.
 
         A session that changes meanwhile stays as it is known.
@@ -171,7 +171,7 @@ class Hub:
     def put(self, name: str, session_id: str, content: Any) -> None:
         """Keep a change for the listeners, in place of an older one about the same, and wake them up."""
         self.number += 1
-        self.changes[name, session_id] = Change(self.number, name, content)
+        self.changes[name, session_id] = Published(self.number, name, content)
         self.changes.move_to_end((name, session_id))
         if len(self.changes) > MAX_CHANGES:
             _, oldest = self.changes.popitem(last=False)
@@ -217,7 +217,7 @@ class Hub:
                     for page in snapshot.pages:
                         yield page
                     at = snapshot.number
-                    del snapshot  # its memory is free when all who share it have got it
+                    del snapshot  # so its memory is free when the last listener has got it
                     yield event("closed", encode({"sessions": self.closed}), self.id_at(at))
                     if self.backlog:
                         yield event("catching_up", encode({"events": self.backlog}))
@@ -242,14 +242,14 @@ class Hub:
 
     def encode_changes(self, number: int) -> bytes:
         """Return the events with the changes after a number."""
-        new: list[Change] = []
+        new: list[Published] = []
         for change in reversed(self.changes.values()):
             if change.number <= number:
                 break
             new.append(change)
         return b"".join(self.encode_change(change) for change in reversed(new))
 
-    def encode_change(self, change: Change) -> bytes:
+    def encode_change(self, change: Published) -> bytes:
         """Return the event with a change. Its data is encoded once."""
         if not change.encoded:
             content = self.describe(change.content) if change.name == "plate" else change.content
@@ -277,7 +277,7 @@ class Hub:
             self.reading = None
 
     def encode_pages(self, plates: Iterable[Plate]) -> list[bytes]:
-        """Return the events with all plates, in the boards' order: the first begins anew, the others add to it."""
+        """Return the events with all plates, in the boards' order."""
         found = sorted((shown["rank"], encode(shown)) for shown in map(self.describe, plates))
         pages = [found[at : at + PAGE_PLATES] for at in range(0, len(found), PAGE_PLATES)] or [[]]
         names = ("plates", *("more" for _ in pages[1:]))

@@ -23,7 +23,7 @@ async def listen(database: Database, hub: Hub) -> None:
             async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 # Changes announced before this are missed, so listeners have to begin again.
-                await hub.load(lambda: asyncio.to_thread(database.places))
+                await hub.load(lambda: asyncio.to_thread(database.session_projects))
                 hub.restart()
                 async for note in connection.notifies():
                     await asyncio.to_thread(database.on_notify, note.payload)

@@ -22,7 +22,7 @@ from tailhook.machines.plates import STUCK_TIMEOUT
 from tailhook.plates import paths
 from tailhook.plates.app import make_app
 from tailhook.plates.connections import raise_file_limit
-from tailhook.plates.db import Database, Place
+from tailhook.plates.db import Database, SessionProject
 from tailhook.plates.guard import LimitBody
 from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.hub import Hub
@@ -320,7 +320,7 @@ class Daemon:
 
     async def ingest_when_woken(self, woken: asyncio.Event) -> None:
         """Load the projects' names and the sessions' groups; then read the spool now, and whenever it changed."""
-        await self.hub.load(self.read_places)
+        await self.hub.load(self.read_session_projects)
         found: list[Plate] = []
         await self.retry("the open sessions", lambda: found.extend(self.database.open_plates(self.inbox.id)))
         self.notices.load(found)
@@ -329,10 +329,10 @@ class Daemon:
             await self.retry("the spool", self.inbox.ingest)
             await woken.wait()
 
-    async def read_places(self) -> list[Place]:
+    async def read_session_projects(self) -> list[SessionProject]:
         """Return where all sessions are. Retries until the database can be read."""
-        found: list[Place] = []
-        await self.retry("the projects' names", lambda: found.extend(self.database.places()))
+        found: list[SessionProject] = []
+        await self.retry("the projects' names", lambda: found.extend(self.database.session_projects()))
         return found
 
     async def check_health(self, due: asyncio.Event) -> None:
