@@ -5,12 +5,14 @@ import threading
 from typing import get_args, get_type_hints
 
 import pytest
+import sqlalchemy as sa
 from support.plate_events import parse_event
 from support.plate_reports import report, status
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.machines.plates import Status
-from tailhook.plates.db import Database, SpoolOffset
+from tailhook.plates import rows
+from tailhook.plates.db import Database, SpoolLine, SpoolOffset
 from tailhook.plates.display import describe_plate
 from tailhook.plates.rows import empty_plate
 from tailhook.plates.schemas import unix_ms
@@ -31,6 +33,50 @@ def test_a_plate_follows_its_events(database):
         assert status(database) == expected
         assert database.reported[-1]["status"] == expected
     assert [event["status"] for event in database.events_of("s", 3)] == ["error", "closed", "running"]
+
+
+def test_a_plate_is_read_and_written_once_for_all_its_events_in_a_transaction(database):
+    asked = []
+
+    @sa.event.listens_for(database.engine, "before_cursor_execute")
+    def note(_connection, _cursor, statement, *_):
+        asked.append(" ".join(statement.split()[:3]))
+
+    kinds = ["prompt_submit", *["tool_start:Bash", "tool_call"] * 40, "stop"]
+    lines = [SpoolLine(None, report(kind, session=name)) for kind in kinds for name in ("a", "b")]
+    assert database.record_lines(lines, clock=lambda: 0) == (len(lines), len(lines))
+    assert sum(words.startswith("UPDATE plates") for words in asked) == 2
+    assert sum(words.startswith("INSERT INTO plates") for words in asked) == 2
+    assert sum(words.startswith("SELECT plates") for words in asked) <= 4
+    alone = [report(kind, session="alone") for kind in kinds]
+    for one in alone:
+        database.record(one)
+    unlike = {"session_id", "created_at", "updated_at", "since", "event_ts", "event_mono", "version"}
+    unlike |= {"prompted_at", "finished_at"}
+    together, apart = (
+        {field: value for field, value in database.get(name).items() if field not in unlike} for name in ("a", "alone")
+    )
+    assert together == apart
+    assert [plate["status"] for plate in database.reported[:2]] == ["idle", "idle"]
+
+
+def test_events_of_a_plate_that_another_process_changes_meanwhile_are_applied_to_the_new_one(database, monkeypatch):
+    """As in a database of a team: the transaction begins again, and loses nothing."""
+    database.record(report("prompt_submit"))
+    insert, raced = rows.insert_report, []
+
+    def interrupted(tx, *given):
+        found = insert(tx, *given)
+        if not raced:
+            raced.append(tx.execute(sa.update(plates).values(version=plates.c.version + 1, git_branch="theirs")))
+        return found
+
+    monkeypatch.setattr("tailhook.plates.db.insert_report", interrupted)
+    batch = database.record_lines([SpoolLine(None, report(kind)) for kind in ("tool_start:Bash", "stop")])
+    assert batch == (2, 2)
+    assert len(raced) == 1
+    assert status(database) == "idle"
+    assert database.event_counts() == {"prompt_submit": 1, "tool_start": 1, "stop": 1}
 
 
 def test_what_no_database_can_keep_of_a_tool_is_made_fit(database):

@@ -345,9 +345,9 @@ def test_a_failing_database_leaves_the_event_in_the_spool(inbox, monkeypatch):
 def refusing(monkeypatch, refuse):
     """Call `refuse` with each report before it is stored; it may raise an error of the database."""
 
-    def refused(tx, report, owner):
+    def refused(tx, report, owner, read):
         refuse(report)
-        return insert_report(tx, report, owner)
+        return insert_report(tx, report, owner, read)
 
     monkeypatch.setattr("tailhook.plates.db.insert_report", refused)
 
@@ -429,7 +429,7 @@ def test_each_changed_session_of_a_transaction_is_published_once(inbox):
     inbox.database.changed = lambda plate: published.append((plate["session_id"], plate["version"]))
     spool.append_record(b"".join(event(number, session_id=f"s{number % 2}") for number in range(10)))
     inbox.ingest()
-    assert published == [("s0", 5), ("s1", 5)]
+    assert published == [("s0", 1), ("s1", 1)]
 
 
 def test_the_number_of_waiting_events_is_published_while_a_backlog_is_taken(inbox):

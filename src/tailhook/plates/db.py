@@ -191,18 +191,20 @@ class Database:
                     with self.engine.begin() as tx:
                         end = clock() + MAX_TRANSACTION_S
                         stored: list[Stored] = []
+                        read: dict[str, Plate] = {}
                         counts: Counter[str] = Counter()
                         for line in lines:
                             if stored and (is_over() or clock() > end):
                                 break
-                            found = insert_report(tx, line.report, line.owner) if line.report else Stored()
+                            found = insert_report(tx, line.report, line.owner, read) if line.report else Stored()
                             if line.report and found.is_new:
                                 counts[line.report.event_type] += 1
                             stored.append(found)
                         if place := lines[len(stored) - 1].place:
                             move_offset(tx, place)
                         gone = [one.gone for one in stored if one.gone]
-                        changed = {one.plate["session_id"]: one.plate for one in stored if one.plate}
+                        latest = {one.plate["session_id"]: one.plate for one in stored if one.plate}
+                        changed = {name: update(tx, plate, plate["updated_at"]) for name, plate in latest.items()}
                         self.notify(tx, *gone, *changed)
                         add_counts(tx, counts)
                     break

@@ -6,6 +6,7 @@ import getpass
 import os
 import secrets
 import stat
+from functools import cache
 from pathlib import Path
 
 from tailhook.errors import TailhookError
@@ -32,11 +33,16 @@ WITH_PORT, WITHOUT_PORT = "port", "no-port"
 
 def local_identity() -> dict[str, str]:
     """Return the host and the user that this daemon runs on, by the names `host` and `user`."""
+    return {"host": os.uname().nodename, "user": user_name()}
+
+
+@cache
+def user_name() -> str:
+    """Return the name of this process's user. It is read once: the daemon needs it for each event."""
     try:
-        user = getpass.getuser()
+        return getpass.getuser()
     except (KeyError, OSError):  # a container may know its user by number only
-        user = str(os.getuid())
-    return {"host": os.uname().nodename, "user": user}
+        return str(os.getuid())
 
 
 def state_path() -> Path:

@@ -35,7 +35,7 @@ class Stored(NamedTuple):
     """The result of storing an event.
 
     is_new: whether the event was not stored before.
-    plate: the changed plate, or None.
+    plate: the changed plate, or None. It is not stored yet.
     gone: the id of the placeholder that the plate replaced, or "".
     """
 
@@ -88,13 +88,14 @@ def empty_plate(session_id: str, project_path: str, now: int) -> Plate:
     return cast("Plate", plate)
 
 
-def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
-    """Store an event and change its plate. An event of an unknown type does not create a plate.
+def insert_report(tx: Connection, report: Report, owner: str | None, read: dict[str, Plate]) -> Stored:
+    """Store an event. An event of an unknown type does not create a plate. Raises RacedError.
 
-    Raises RacedError.
+    read: the plates that this transaction has read, by id, as its events have left them. The event changes its plate
+        there; the caller stores the changed ones at the end. So a plate with many events is read and written once.
     """
     now = unix_ms()
-    there, gone = find_plate(tx, report.session_id), ""
+    there, gone = read.get(report.session_id) or find_plate(tx, report.session_id), ""
     if report.event() is None and (not there or is_unknown_event(tx, report.event_id)):
         stranger = {name: getattr(report, name) for name in ("event_id", "session_id", "event_type", "ts")}
         stored = tx.execute(statements(tx.dialect.name).insert_unknown_event, {**stranger, "received_at": now})
@@ -104,6 +105,8 @@ def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
     else:
         plate, gone = insert_plate(tx, report, now)
         begun = plate
+        read.pop(gone, None)
+    read[report.session_id] = plate
     new, status = apply_report(plate, report, owner, now)
     event = {
         "event_id": report.event_id,
@@ -122,8 +125,10 @@ def insert_report(tx: Connection, report: Report, owner: str | None) -> Stored:
     if stored.first() is None:
         return Stored(False, begun, gone)
     if new:
+        new["updated_at"] = now
+        read[report.session_id] = new
         insert_ended_wait(tx, plate, new)
-    return Stored(True, update(tx, new, now) if new else begun, gone)
+    return Stored(True, new or begun, gone)
 
 
 def insert_ended_wait(tx: Connection, before: Plate, after: Plate) -> None:

@@ -73,6 +73,8 @@ def scrub(value: Any, depth: int = MAX_DEPTH) -> Any:
     if not depth:
         raise ValueError(f"more than {MAX_DEPTH} nested lists and objects")
     if isinstance(value, str):
+        if value.isascii() and "\0" not in value:
+            return value
         return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, float) and not math.isfinite(value):
         return None
