@@ -3,7 +3,7 @@
 usage: host_matrix.py [--ends] [HOST[@VERSION]...]      by default all hosts
 
 A host: the newest release of each week since June 2026, as npm has them; what host_matrix.json has is not run again.
-HOST@VERSION: this release, also again. Fetches each release with npm into a folder of its own, and removes it.
+HOST@VERSION: this release, all sessions again. Fetches each release with npm into a folder of its own, and removes it.
 
   --ends   the newest release, and the oldest one in which all sessions worked: both are run again. Exit 1 if one of
            their sessions works no longer.
@@ -63,6 +63,7 @@ SESSIONS = {
     },
     "a permission": {
         "claude-code": "test_claude_status.py::test_a_permission_is_waited_for_while_a_parallel_tool_ends",
+        "codex": "test_codex_status.py::test_a_permission_is_waited_for_until_the_person_gives_it",
     },
     "Esc": {
         "claude-code": "test_claude_status.py::test_an_interruption_of_a_running_tool_is_seen_soon",
@@ -88,7 +89,7 @@ def main() -> int:
         host, _, version = word.partition("@")
         known = results.setdefault(host, {})
         for release in [version] if version else ends(host, known) if given.ends else missing(host, known):
-            row = run_release(host, release)
+            row = run_release(host, release, {} if version or given.ends else known.get(release, {}))
             worse = worse or fails_newly(row, release, known)
             known[release] = row
             failures = [f"{name}: {why}" for name, why in row.items() if why]
@@ -129,9 +130,9 @@ def newest_of_weeks(times: dict[str, str]) -> list[str]:
 
 
 def missing(host: str, known: dict[str, Row]) -> list[str]:
-    """Return the newest release of each week that was not run."""
+    """Return the newest release of each week in which a session was not run."""
     times = json.loads(npm("view", PACKAGES[host], "time", "--json", folder=HERE))
-    return [version for version in newest_of_weeks(times) if version not in known]
+    return [version for version in newest_of_weeks(times) if tests_of(host).keys() - known.get(version, {}).keys()]
 
 
 def ends(host: str, known: dict[str, Row]) -> list[str]:
@@ -146,9 +147,18 @@ def fails_newly(row: Row, release: str, known: dict[str, Row]) -> bool:
     return any(row[name] and not before.get(name) for name in row)
 
 
-def run_release(host: str, version: str) -> Row:
-    """Return what becomes of the sessions of a host in a release."""
-    tests = {name: of.get(host) or of.get("*", "") for name, of in SESSIONS.items()}
+def tests_of(host: str) -> dict[str, str]:
+    """Return the test of each session of a host."""
+    found = {name: of.get(host) or of.get("*", "") for name, of in SESSIONS.items()}
+    return {name: test for name, test in found.items() if test}
+
+
+def run_release(host: str, version: str, known: Row) -> Row:
+    """Return what becomes of the sessions of a host in a release.
+
+    known: sessions that are not run again.
+    """
+    tests = tests_of(host)
     with tempfile.TemporaryDirectory(prefix="tailhook-matrix-") as folder:
         hosts = Path(folder, "tailhook", "hosts")  # where the tests look for them
         hosts.mkdir(parents=True)
@@ -157,7 +167,7 @@ def run_release(host: str, version: str) -> Row:
         argv = [*namespace(), sys.executable, "-m", "pytest", "-q", "-n", PARALLEL, f"--junitxml={report}"]
         argv += ["-k", "claude" if host == "claude-code" else host]
         env = {**os.environ, "XDG_CACHE_HOME": folder, "TEST_HANGS_S": str(HANGS_S)}
-        row: Row = {name: "not run" for name, test in tests.items() if test}
+        row: Row = {name: "not run" for name in tests if name not in known}
         log = LOGS / f"host-matrix-{host}-{version}.log"
         for _ in range(ATTEMPTS):
             failed = [str(HERE / tests[name]) for name in row if row[name]]
@@ -168,7 +178,7 @@ def run_release(host: str, version: str) -> Row:
                 row = {name: results[tests[name].partition("::")[2]] if why else "" for name, why in row.items()}
     if not any(row.values()):
         log.unlink()
-    return row
+    return {name: {**known, **row}[name] for name in tests}
 
 
 def read_report(path: Path) -> dict[str, str]:
@@ -195,18 +205,34 @@ def tables(results: dict[str, dict[str, Row]]) -> str:
         for version, row in reversed(rows.items()):
             shown = ["" if name not in row else "no" if row[name] else "yes" for name in names]
             parts.append(f"| {version} | {' | '.join(shown)} |")
+        firsts: dict[tuple[str, str], list[str]] = {}
+        for version, name, why in differences(rows):
+            firsts.setdefault((version, "fail" if why else "work"), []).append(name)
+        parts += [""] * bool(firsts)
+        parts += [
+            f"- {version} is the first of these releases in which these {verb}: {', '.join(names)}"
+            for (version, verb), names in firsts.items()
+        ]
     return "\n".join([*parts, "", END])
 
 
 def changes(results: dict[str, dict[str, Row]]) -> list[str]:
     """Return a line for each session that a release treats differently from the release before it."""
-    found = []
-    for host, rows in sorted_rows(results).items():
-        for (_, before), (version, row) in pairwise(rows.items()):
-            for name in row:
-                if bool(row[name]) is not bool(before.get(name, row[name])):
-                    found.append(f"{host} {version}, {name}: {row[name] or 'works again'}")
-    return found
+    return [
+        f"{host} {version}, {name}: {why or 'works again'}"
+        for host, rows in sorted_rows(results).items()
+        for version, name, why in differences(rows)
+    ]
+
+
+def differences(rows: dict[str, Row]) -> list[tuple[str, str, str]]:
+    """Return each session that a release treats differently from the release before it: release, session, result."""
+    return [
+        (version, name, why)
+        for (_, before), (version, row) in pairwise(rows.items())
+        for name, why in row.items()
+        if bool(why) is not bool(before.get(name, why))
+    ]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from codex_agents import FirstTools, SecondTools, by_agent, result_of
+from model import use
 from other_hosts import Codex
 from support.daemon import daemon_in, wait_until
 
@@ -58,6 +59,28 @@ def test_a_session_is_idle_after_escape_before_the_first_answer(codex, board):
         wait_until(lambda: board() == ["idle"])
         over.set()
         assert codex.events()[-1] == "interrupted"
+
+
+def test_a_permission_is_waited_for_until_the_person_gives_it(codex, board):
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request):
+        asked.set()
+        over.wait()
+        return "Done."
+
+    codex.approval = "--ask-for-approval=on-request"
+    asking = use("exec_command", cmd="touch made", sandbox_permissions="require_escalated", justification="May I?")
+    with codex.model([asking], answer) as model, codex.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: board() == ["awaiting_approval"])
+        wait_until(lambda: "May I?" in terminal.seen)
+        assert not asked.is_set()
+        wait_until(lambda: os.write(terminal.fd, b"y") and asked.wait(1))  # it takes keys some time after its question
+        wait_until(lambda: board() == ["running"])
+        over.set()
+        wait_until(lambda: board() == ["idle"])
+    assert (codex.project / "made").exists()
 
 
 def newest(daemon):

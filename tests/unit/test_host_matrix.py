@@ -39,6 +39,14 @@ def test_a_week_has_its_newest_release_by_number_and_never_an_older_one(matrix):
     assert matrix.newest_of_weeks(times) == ["0.10.0", "0.12.0"]
 
 
+def test_a_release_without_a_session_is_run_again(matrix, monkeypatch):
+    times = {"0.1.0": "2026-06-02T00:00:00Z", "0.2.0": "2026-06-09T00:00:00Z", "0.3.0": "2026-06-16T00:00:00Z"}
+    monkeypatch.setattr(matrix, "npm", lambda *_, **__: json.dumps(times))
+    all_sessions = dict.fromkeys(matrix.tests_of("codex"), "it fails")
+    known = {"0.1.0": all_sessions, "0.2.0": {name: why for name, why in all_sessions.items() if name != "Esc"}}
+    assert matrix.missing("codex", known) == ["0.2.0", "0.3.0"]
+
+
 def test_the_first_release_that_behaves_differently_is_named(matrix):
     rows = {"0.9.0": FAILS, "0.10.0": WORKS, "0.11.0": {**WORKS, "a loop": "no"}, "0.12.0": FAILS}
     assert matrix.changes({"codex": rows}) == ["codex 0.10.0, Esc: works again", "codex 0.12.0, Esc: it is running"]
