@@ -80,6 +80,10 @@ def check_answer() -> Iterator[Finding]:
         for target, failure in figures.get("notice_failures", {}).items():
             what = f"the last notice of plates.notify.{target} was not sent: {failure}"
             yield finding(WARNING, what, "This is reported until a notice is sent. The recipes are in docs/board.md.")
+        if failure := figures.get("list_failure"):
+            what = f"claude agents --json failed when a board was last open: {failure}"
+            advice = "Sessions without hooks are not on the boards. Claude Code has this list since 2.1.163."
+            yield finding(NOTE, what, advice)
 
 
 def check_start(start: str) -> Iterator[Finding]:

@@ -38,6 +38,7 @@ from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word, unix_ms
 from tailhook.plates.sockets import Port
+from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_agents, find_periods, find_tools
 from tailhook.plates.transcript_ends import last_words
 from tailhook.plates.waits import is_of_project, sum_waits
@@ -115,6 +116,7 @@ class Figures(BaseModel):
 
     lag_ms: from a hook's clock to the database.
     notice_failures: why the last notice failed, by its target ("command" or "webhook"); without those that were sent.
+    list_failure: why the host's list of sessions could not be read at last; "" if it could, or was not needed.
     """
 
     version: str
@@ -127,6 +129,7 @@ class Figures(BaseModel):
     spool_bytes: int
     spool_lost: int
     notice_failures: dict[str, str]
+    list_failure: str
     listeners: int
 
 
@@ -222,7 +225,14 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         """Return the plates, newest change first. With a limit, the header Link (RFC 8288) names the next page."""
         wanted = status.value if status else None
         changed_at, _, session_id = (before or "").partition(":")
-        found = database.all(wanted, project, limit, (int(changed_at), session_id) if before else None)
+        cursor = (int(changed_at), session_id) if before else None
+
+        def is_wanted(plate: Plate) -> bool:
+            is_there = wanted in (None, plate["status"]) and project in (None, plate["project_path"])
+            return is_there and (cursor is None or place_in_pages(plate) > (-cursor[0], cursor[1]))
+
+        both = hub.add_listed(database.all(wanted, project, limit, cursor), is_wanted)
+        found = sorted(both, key=place_in_pages)[:limit]
         if limit and len(found) == limit:
             last = found[-1]
             asked = {"status": wanted, "project": project, "limit": limit}
@@ -234,7 +244,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.get("/plates/{session_id:path}", responses=missing)
     def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
         """Return one plate, its last `events` events with their timeline, and the agent's last message."""
-        plate = database.get(session_id)
+        plate = database.get(session_id) or hub.listed.get(session_id)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         rows = database.events_of(session_id, events) if events else []
@@ -258,7 +268,8 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.patch("/plates/{session_id:path}", responses=missing)
     def mark_plate(session_id: str, mark: Hiding | Seeing) -> PlateOut:
         """Hide a plate from the boards until its next prompt, show it again, or mark it as seen. Nothing is deleted."""
-        plate = database.mark(session_id, **mark.model_dump())
+        marks = mark.model_dump()
+        plate = database.mark(session_id, **marks) or hub.hide_listed(session_id, marks)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return hub.describe(plate)
@@ -273,7 +284,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.get("/summary")
     def get_summary() -> SummaryOut:
         """Return how many plates stand in each group of the boards, and those that wait, longest first."""
-        groups = [(group_of(plate), plate) for plate in database.iter_open()]
+        groups = [(group_of(plate), plate) for plate in hub.add_listed(database.iter_open())]
         counts = Counter(group for group, _ in groups)
         waiting = [hub.describe(plate) for group, plate in groups if group == "waits"]
         return {
@@ -313,6 +324,11 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         return EventStream(hub.listen(database, request.headers.get("last-event-id", "")), ping=PING_INTERVAL_S)
 
     return router
+
+
+def place_in_pages(plate: Plate) -> tuple[int, str]:
+    """Return the sort key of a plate in lists of all plates: the newest change first."""
+    return -plate["updated_at"], plate["session_id"]
 
 
 def waits_between(database: Database, hub: Hub, edges: list[int], projects: list[str] | None) -> WaitsOut:
@@ -357,6 +373,7 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
             notice_failures=hub.notice_failures,
+            list_failure=hub.list_failure,
             listeners=hub.listeners,
         )
 

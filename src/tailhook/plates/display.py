@@ -38,7 +38,7 @@ from tailhook.plates.fields import (
     StatusOut,
     Tone,
 )
-from tailhook.plates.schemas import MAX_TIME_MS, STOP_PAUSED, find_subject, todo_progress_of
+from tailhook.plates.schemas import LISTED, MAX_TIME_MS, STOP_PAUSED, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
 
 
@@ -93,6 +93,7 @@ EVENT_WORDS: dict[str, str] = {
     STOP_PAUSED: "stop, loop paused",
 }
 NO_SIGN = "no sign"  # of a session that should work
+FROM_LIST = "from claude agents"  # how a session is marked that no hook reports
 NO_MESSAGE = "There is no message of the agent that can be read."
 SHELL_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAX_RANK_NAME_CHARS = 100
@@ -210,6 +211,8 @@ def activity_of(plate: Plate) -> ActivityOut:
     tools = [tool for tool in situation_of(plate).tools if tool.name != AGENT]
     waits = [tool for tool in tools if tool.wait]
     status = Status(plate["status"])
+    if plate["last_event_type"] == LISTED:
+        return make_activity(FROM_LIST, text=waits[-1].about if waits else "")
     if status is Status.ERROR:
         words = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "stopped"
         return make_activity(words, text=read_error(plate["error"] or ""))

@@ -6,7 +6,7 @@ Each text is encoded once for all listeners. A listener that was away for a shor
 import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 from weakref import ref
 
@@ -16,6 +16,7 @@ from tailhook.machines.plates import Status
 from tailhook.plates.db import Database, SessionProject
 from tailhook.plates.display import ProjectNames, describe_plate, encode
 from tailhook.plates.fields import PlateOut
+from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate
 
 PAGE_PLATES = 100  # in one event of the stream, before the changes begin
@@ -70,7 +71,10 @@ class Hub:
         self.changed_since: dict[object, set[str]] = {}  # sessions changed since a `load` began, by the load
         self.backlog = 0  # events that wait while the daemon catches up
         self.notice_failures: dict[str, str] = {}  # by target, see `notice_sending.Courier`
+        self.listed: dict[str, Plate] = {}  # by session: those that no hook has reported, see `tailhook.plates.listed`
+        self.list_failure = ""  # why the host's list could not be read at last
         self.listeners = 0
+        self.is_watched = asyncio.Event()  # while there is a listener
         self.run = secrets.token_hex(4)
         self.number = 0  # of the newest change
         self.forgotten = 0  # number of the newest change that is no longer kept
@@ -91,12 +95,15 @@ class Hub:
             found = await read()
         finally:
             del self.changed_since[this_load]
-        rest = [place for place in found if place.session_id not in changed]
+        for session_id in {place.session_id for place in found} - changed:
+            self.listed.pop(session_id, None)
+        kept = changed | self.listed.keys()
+        rest = [place for place in found if place.session_id not in kept]
         names = ProjectNames()
         names.load((place.session_id, place.project_path) for place in rest)
-        names.load((session_id, path) for session_id, path in self.names.paths.items() if session_id in changed)
+        names.load((session_id, path) for session_id, path in self.names.paths.items() if session_id in kept)
         self.names = names
-        self.open = {place.session_id for place in rest if place.is_open} | (self.open & changed)
+        self.open = {place.session_id for place in rest if place.is_open} | (self.open & kept)
         self.is_loaded.set()
 
     def note_change(self, session_id: str) -> None:
@@ -129,6 +136,7 @@ class Hub:
     def publish_plate(self, plate: Plate) -> None:
         """Send a plate, and the names of other sessions if this plate changes them."""
         session_id = plate["session_id"]
+        self.listed.pop(session_id, None)
         self.note_change(session_id)
         before = self.closed
         renamed = self.names.put(session_id, plate["project_path"])
@@ -141,6 +149,7 @@ class Hub:
 
     def publish_removal(self, session_id: str) -> None:
         """Send that a plate is gone, and the names of other sessions if this changes them."""
+        self.listed.pop(session_id, None)
         self.note_change(session_id)
         before = self.closed
         renamed = self.names.remove(session_id)
@@ -195,6 +204,60 @@ class Hub:
         self.news.set()
         self.news = asyncio.Event()
 
+    # ---- sessions that only the host's list has ----
+
+    def is_reported(self, session_id: str) -> bool:
+        """Return whether a hook has reported a session. The session is then left to the hooks."""
+        return session_id in self.names.paths and session_id not in self.listed
+
+    def publish_list(self, found: Mapping[str, Plate]) -> None:
+        """Send changes of the sessions in the host's list. A session that has left it is removed.
+
+        found: all of them, by session.
+        """
+        for session_id in self.listed.keys() - found.keys():
+            self.publish_removal(session_id)
+        for session_id, plate in found.items():
+            if plate != self.listed.get(session_id):
+                self.publish_listed(plate)
+
+    def publish_listed(self, plate: Plate) -> None:
+        """Send a plate that only the host's list has."""
+        self.publish_plate(plate)
+        self.listed[plate["session_id"]] = plate
+
+    def hide_listed(self, session_id: str, mark: Mapping[str, bool]) -> Plate | None:
+        """Hide or show a session that only the host's list has. Returns its plate, or None.
+
+        Can be called in any thread.
+
+        mark: the fields of Hiding or Seeing.
+        """
+        plate = self.listed.get(session_id)
+        if plate is None or self.loop is None or "hidden" not in mark:
+            return plate
+        hidden: Plate = {**plate, "hidden_at": unix_ms() if mark["hidden"] else None}
+        self.loop.call_soon_threadsafe(self.replace_listed, hidden)
+        return hidden
+
+    def replace_listed(self, plate: Plate) -> None:
+        """Send a plate that only the host's list has, unless it is gone meanwhile."""
+        if plate["session_id"] in self.listed:
+            self.publish_listed(plate)
+
+    def add_listed(
+        self, plates: Iterable[Plate], is_wanted: Callable[[Plate], bool] = lambda _: True
+    ) -> Iterator[Plate]:
+        """Yield plates of the database, then the wanted ones that only the host's list has.
+
+        Can be called in any thread.
+        """
+        listed = self.listed.copy()
+        for plate in plates:
+            listed.pop(plate["session_id"], None)
+            yield plate
+        yield from filter(is_wanted, listed.values())
+
     # ---- listeners ----
 
     async def listen(self, database: Database, last_id: str = "") -> AsyncIterator[bytes]:
@@ -206,6 +269,7 @@ class Hub:
             since is sent.
         """
         self.listeners += 1
+        self.is_watched.set()
         try:
             await self.is_loaded.wait()
             at = self.position_in(last_id)
@@ -229,6 +293,8 @@ class Hub:
                     await self.news.wait()
         finally:
             self.listeners -= 1
+            if not self.listeners:
+                self.is_watched.clear()
 
     def position_in(self, last_id: str) -> int:
         """Return the number in an event's id, or -1 if it is not of this run of the daemon."""
@@ -269,7 +335,7 @@ class Hub:
         """Return all open plates as they are now."""
         try:
             number = self.number
-            pages = await asyncio.to_thread(lambda: self.encode_pages(database.iter_open()))
+            pages = await asyncio.to_thread(lambda: self.encode_pages(self.add_listed(database.iter_open())))
             found = Snapshot(number, pages)
             self.snapshot = ref(found)
             return found

@@ -10,14 +10,18 @@ from typing import NamedTuple
 
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
+MAX_ERROR_BYTES = 64 << 10  # that are kept of stderr
+STREAM_PIECE_BYTES = 64 << 10  # of a stream at once
+
 
 class ProgramEnd(NamedTuple):
     """How a program ended.
 
-    errors: what it wrote to stderr; empty if that was not read.
+    output, errors: the beginning of what it wrote to stdout and to stderr; empty if that was not read.
     """
 
     status: int
+    output: bytes
     errors: bytes
 
 
@@ -28,6 +32,7 @@ async def run_program(
     *,
     given: bytes = b"",
     folder: Path | None = None,
+    max_output_bytes: int = 0,
     reads_errors: bool = False,
 ) -> ProgramEnd:
     """Run a program and return how it ended. If that takes too long, it and its children are killed.
@@ -35,6 +40,7 @@ async def run_program(
     variables: further environment variables.
     given: its stdin.
     folder: where it runs, if not here.
+    max_output_bytes: how much is kept of its stdout.
 
     Raises OSError if it cannot be started, and TimeoutError.
     """
@@ -44,17 +50,40 @@ async def run_program(
     process = await asyncio.create_subprocess_exec(
         *argv,
         stdin=pipe,
-        stdout=null,
+        stdout=pipe if max_output_bytes else null,
         stderr=pipe if reads_errors else null,
         env=environment,
         cwd=folder,
         start_new_session=True,
     )
     try:
-        _, errors = await asyncio.wait_for(process.communicate(given), timeout_s)
+        talk = asyncio.gather(
+            read_beginning(process.stdout, max_output_bytes),
+            read_beginning(process.stderr, MAX_ERROR_BYTES),
+            give(process.stdin, given),
+            process.wait(),
+        )
+        output, errors, *_ = await asyncio.wait_for(talk, timeout_s)
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
-    return ProgramEnd(process.returncode or 0, errors or b"")
+    return ProgramEnd(process.returncode or 0, output, errors)
+
+
+async def read_beginning(stream: asyncio.StreamReader | None, max_bytes: int) -> bytes:
+    """Read a stream to its end, and return its first bytes. Returns b"" for None."""
+    found = bytearray()
+    while stream and (piece := await stream.read(STREAM_PIECE_BYTES)):
+        found += piece[: max_bytes - len(found)]
+    return bytes(found)
+
+
+async def give(stream: asyncio.StreamWriter | None, given: bytes) -> None:
+    """Write a program's stdin and close it. The program may end without reading it."""
+    if stream:
+        with contextlib.suppress(ConnectionError):
+            stream.write(given)
+            await stream.drain()
+        stream.close()

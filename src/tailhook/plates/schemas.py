@@ -120,6 +120,7 @@ def mask_secrets(value: Any, name: str = "") -> Any:
 
 
 STOP_PAUSED = "stop_paused"  # the type of a stop at which the session's loop is paused
+LISTED = "listed"  # in place of an event's type: only the host's own list has the session, see `tailhook.plates.listed`
 
 
 class RunEnd(BaseModel):

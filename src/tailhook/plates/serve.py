@@ -27,6 +27,7 @@ from tailhook.plates.guard import LimitBody
 from tailhook.plates.health import Health, find_process_start
 from tailhook.plates.hub import Hub
 from tailhook.plates.inbox import Inbox
+from tailhook.plates.lister import Lister
 from tailhook.plates.logs import log_fault
 from tailhook.plates.notice_sending import Courier
 from tailhook.plates.notice_settings import read_notice_settings, read_user_values
@@ -179,6 +180,7 @@ class Daemon:
         self.notices = NoticeQueue(self.inbox.id, self.stuck_timeout)
         self.notices_wait = asyncio.Event()
         self.courier = Courier(self.hub.notice_failures)
+        self.lister = Lister(self.hub, self.inbox.id)
         self.database.changed = self.publish
         self.database.removed = self.publish_removal
 
@@ -203,6 +205,7 @@ class Daemon:
                 self.check_health(due),
                 self.prune(),
                 self.send_notices(),
+                self.lister.follow(),
             ]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(listen(self.database, self.hub))

@@ -1,0 +1,130 @@
+"""Asks Claude Code for its own list of sessions while a board is open."""
+
+import asyncio
+import logging
+import os
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tailhook.errors import TailhookError
+from tailhook.hook.answer import describe, plain
+from tailhook.hook.plates import MAX_REPORTED_CHARS
+from tailhook.plates import paths
+from tailhook.plates.hub import Hub
+from tailhook.plates.listed import ListedSession, ListError, make_plates, parse_list
+from tailhook.plates.programs import run_program
+from tailhook.plates.schemas import unix_ms
+from tailhook.plates.tables import Plate
+
+log = logging.getLogger("tailhook.plates")
+
+LIST_INTERVAL_S = 10.0  # from the end of one run to the start of the next
+LIST_TIMEOUT_S = 10.0  # of a run; the host takes 0.3 s (2.1.329)
+MAX_LIST_BYTES = 1 << 20
+MAX_RETRY_DELAY_S = 3600.0  # after failures in a row; a release that has no such list fails each time
+RETRY_FACTOR = 6
+INSTALL_FOLDERS = "~/.local/bin", "~/.claude/local"  # of the host's own installers; a hook's PATH may lack them
+# The host then looks for no update and sends no figures.
+QUIET_VARIABLES = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_AUTOUPDATER": "1"}
+
+
+async def run_list() -> list[ListedSession]:
+    """Return the host's list; an empty one if the host is not installed.
+
+    The host runs in the user's home folder, so it reads no project's settings.
+
+    Raises ListError and OSError.
+    """
+    program = find_claude()
+    if program is None:
+        return []
+    argv = [program, "agents", "--json"]
+    try:
+        end = await run_program(
+            argv,
+            QUIET_VARIABLES,
+            LIST_TIMEOUT_S,
+            folder=Path.home(),
+            max_output_bytes=MAX_LIST_BYTES,
+            reads_errors=True,
+        )
+    except TimeoutError:
+        raise ListError(f"it took longer than {LIST_TIMEOUT_S:.0f} seconds, and was killed") from None
+    if end.status:
+        words = plain(end.errors.decode(errors="replace").strip())[:MAX_REPORTED_CHARS]
+        raise ListError(f"exit status {end.status}: {words}")
+    if len(end.output) == MAX_LIST_BYTES:
+        raise ListError(f"it printed more than {MAX_LIST_BYTES} bytes")
+    return parse_list(end.output)
+
+
+def find_claude() -> str | None:
+    """Return the absolute path of the host's program, or None if there is none.
+
+    Relative folders in PATH are ignored: they may be a project's.
+    """
+    named = os.environ.get("PATH", "").split(os.pathsep)
+    folders = [*named, *map(os.path.expanduser, INSTALL_FOLDERS)]
+    return shutil.which("claude", path=os.pathsep.join(filter(os.path.isabs, folders)))
+
+
+class Lister:
+    """Publishes the sessions that Claude Code lists and that no hook has reported, while a board is open.
+
+    All methods run in the event loop's thread.
+
+    owner: the id of the daemon's spool.
+    ask: returns the host's list. Raises TailhookError or OSError.
+    sleep: waits for some seconds.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        owner: str,
+        ask: Callable[[], Awaitable[list[ListedSession]]] = run_list,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    ) -> None:
+        self.hub = hub
+        self.facts = {**paths.local_identity(), "owner": owner}
+        self.ask = ask
+        self.sleep = sleep
+        self.before: dict[str, Plate] = {}  # the last plate of each session, also after the boards were closed
+
+    async def follow(self) -> None:
+        """Ask for the list at an interval while a board is open. If that fails, wait longer each time."""
+        await self.hub.is_loaded.wait()
+        delay = LIST_INTERVAL_S
+        while True:
+            await self.hub.is_watched.wait()
+            try:
+                listed = await self.ask()
+            except Exception as error:  # no list ends the daemon
+                self.note_failure(str(error) if isinstance(error, TailhookError) else describe(error))
+                delay = min(delay * RETRY_FACTOR, MAX_RETRY_DELAY_S)
+            else:
+                self.hub.list_failure = ""
+                delay = LIST_INTERVAL_S
+                self.publish(listed)
+            await self.sleep(delay)
+            if not self.hub.is_watched.is_set():
+                self.clear()
+
+    def publish(self, listed: list[ListedSession]) -> None:
+        """Publish the sessions that no hook has reported."""
+        unknown = [one for one in listed if not self.hub.is_reported(one.session_id)]
+        self.before = make_plates(unknown, {**self.before, **self.hub.listed}, self.facts, unix_ms())
+        self.hub.publish_list(self.before)
+
+    def note_failure(self, words: str) -> None:
+        """Log why there is no list, unless it is the reason before again, and publish that no session is known."""
+        if self.hub.list_failure != words:
+            self.hub.list_failure = words
+            log.warning("claude agents --json failed, so sessions without hooks are not shown: %s", words)
+        self.clear()
+
+    def clear(self) -> None:
+        """Publish that no session is listed. What a person hid is remembered."""
+        self.before |= self.hub.listed
+        self.hub.publish_list({})
