@@ -72,6 +72,7 @@ SESSIONS = {
     "a compaction": {
         "claude-code": "test_claude_idle.py::test_a_loop_is_repeated_after_a_compaction",
         "codex": IN_ALL + "test_after_a_compaction_codex_gives_the_agent_its_loop_again",
+        "qwen": IN_ALL + "test_after_a_compaction_qwen_gives_the_agent_its_loop_again",
     },
 }
 Row = dict[str, str]  # of a release: for each session, "" if it works, or the first line of what failed
