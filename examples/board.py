@@ -194,6 +194,10 @@ class Sessions:
         """Return the closed ones, on one page."""
         return [self.describe(path) for path, plate in self.plates.items() if plate["status"] == "closed"], ""
 
+    async def terminal(self, _):
+        """Return no variables, because the sessions run in no terminal."""
+        return {}
+
     async def mark(self, session_id: str, **marks: bool) -> None:
         """Hide one of them, show it again, or mark it as seen."""
         plate = self.plates[session_id]

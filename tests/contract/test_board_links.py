@@ -87,18 +87,31 @@ def test_a_sign_out_ends_sessions_links_and_running_streams_of_browsers_only(dae
     assert sign_in(plates_command(daemon, "link").strip()).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/links", "/sign-out"])
-def test_the_token_and_the_unix_socket_may_sign_in_and_out_and_a_browser_may_not(daemon, path):
+@pytest.mark.parametrize(("method", "path"), [("POST", "/links"), ("POST", "/sign-out"), ("GET", "/terminals/s")])
+def test_what_only_the_users_own_programs_may_do(daemon, method, path):
+    daemon.post("prompt_submit")
     secret = sign_in(plates_command(daemon, "link").strip()).json()["secret"]
-    refused = request("POST", f"{daemon.base}{path}", headers={"authorization": f"Bearer {secret}"})
+    refused = request(method, f"{daemon.base}{path}", headers={"authorization": f"Bearer {secret}"})
     assert refused.status_code == 403
-    assert "tailhook plates link" in refused.json()["error"]
+    assert refused.json() == {"error": "this is not for browsers, only for the user's own programs"}
     assert get_plates(daemon, secret).status_code == 200
     for stranger in ({}, {"authorization": "Bearer else"}):
-        assert request("POST", f"{daemon.base}{path}", headers=stranger).status_code == 401
-    allowed = request("POST", f"{daemon.base}{path}", headers={"authorization": f"Bearer {daemon.token}"})
+        assert request(method, f"{daemon.base}{path}", headers=stranger).status_code == 401
+    allowed = request(method, f"{daemon.base}{path}", headers={"authorization": f"Bearer {daemon.token}"})
     assert allowed.status_code == 200
-    assert daemon.ask("POST", path).status_code == 200
+    assert daemon.ask(method, path).status_code == 200
+
+
+def test_the_name_of_a_sessions_terminal_is_in_no_answer_for_a_browser(daemon):
+    terminal = {"TMUX": "/run/tmux-of-a-test,1,0", "TMUX_PANE": "%0"}
+    daemon.post("prompt_submit", "of-tmux", terminal=terminal)
+    assert daemon.ask("GET", "/terminals/of-tmux").json() == {"status": "ok", "terminal": terminal}
+    assert daemon.ask("GET", "/terminals/missing").status_code == 404
+    for path in ("/plates", "/plates/of-tmux?events=9", "/summary"):
+        assert "of-a-test" not in daemon.ask("GET", path).text
+    with daemon.client() as client, client.stream("GET", "/stream") as answer:
+        name, plates = next(sse(answer))
+    assert (name, "of-tmux" in str(plates), "of-a-test" in str(plates)) == ("plates", True, False)
 
 
 @pytest.mark.parametrize("command", ["link", "sign-out"])

@@ -58,6 +58,7 @@ ROUTES = [
     ("GET", "/status"),
     ("GET", "/statuses"),
     ("GET", "/summary"),
+    ("GET", "/terminals/{session_id}"),
     ("POST", "/links"),
     ("POST", "/sign-out"),
     ("GET", "/waits"),

@@ -65,8 +65,9 @@ def test_o_gives_the_reason_if_the_pane_cannot_be_shown(tmux, board_daemon, tmp_
         await person.press("o")
         await person.sees("can't find pane")
         board_daemon.post("session_end")
+        await person.misses("thinking")
         await person.press("c")
-        await person.sees("closed")
+        await person.until(lambda: person.app.list.chosen)  # the board asks the daemon for the closed ones
         await person.press("o")
         await person.sees("has ended")
 

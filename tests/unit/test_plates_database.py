@@ -322,7 +322,6 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "todo_progress": "3/7",
         "error": None,
         "agent_program": "codex",
-        "terminal": None,
         "resume": "cd /p && codex resume s",
         "run_id": "r",
         "pid": 5,

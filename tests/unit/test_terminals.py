@@ -122,7 +122,7 @@ def test_a_command_gets_the_terminals_variables_and_no_secret_of_the_daemon(monk
 )
 def test_a_session_whose_terminal_cannot_be_shown(host, terminal, words):
     with pytest.raises(TailhookError) as caught:
-        asyncio.run(show_terminal({"host": host, "terminal": terminal, "project_path": "/p"}))
+        asyncio.run(show_terminal({"host": host, "project_path": "/p"}, terminal or {}))
     assert str(caught.value).startswith(words)
 
 

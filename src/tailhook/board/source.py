@@ -40,6 +40,10 @@ class Source(Protocol):
         """
         ...
 
+    async def terminal(self, session_id: str) -> dict[str, str]:
+        """Return the environment variables that name a plate's terminal. Raises TailhookError."""
+        ...
+
     async def mark(self, session_id: str, **marks: bool) -> None:
         """Hide a plate until its next prompt, show it again, or mark it as seen. Raises TailhookError.
 
@@ -84,6 +88,11 @@ class DaemonSource:
     async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
         """See Source."""
         return await asyncio.to_thread(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
+
+    async def terminal(self, session_id: str) -> dict[str, str]:
+        """See Source."""
+        found = await asyncio.to_thread(client.request, "GET", f"/terminals/{quote(session_id)}")
+        return found["terminal"] or {}
 
     async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""

@@ -116,11 +116,14 @@ FINDERS: dict[str, Callable[[Mapping[str, str], str], TerminalPlace | None]] = {
 }
 
 
-async def show_terminal(plate: PlateOut) -> str:
-    """Show the terminal of a plate's session. Returns its name for people. Raises TailhookError if that fails."""
+async def show_terminal(plate: PlateOut, terminal: Mapping[str, str]) -> str:
+    """Show the terminal of a plate's session. Returns its name for people. Raises TailhookError if that fails.
+
+    terminal: the variables that name it.
+    """
     if plate["host"] not in (None, os.uname().nodename):
         raise TailhookError(f"the session runs on {plate['host']}")
-    place = find_place(plate["terminal"] or {}, plate["project_path"])
+    place = find_place(terminal, plate["project_path"])
     if place is None:
         raise TailhookError("its terminal is unknown, or has no command that shows a session")
     await show_place(place)

@@ -525,7 +525,7 @@ class Board(App[None]):
             self.notify(resume, title=f"{plate['name']} has ended", severity="warning", markup=False)
             return
         try:
-            shown = await show_terminal(plate)
+            shown = await show_terminal(plate, await self.source.terminal(plate["session_id"]))
         except TailhookError as error:
             words = "\n".join(filter(None, (str(error), resume)))
             self.notify(words, title=f"Not shown: {plate['name']}", severity="warning", markup=False)

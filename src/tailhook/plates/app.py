@@ -133,6 +133,12 @@ class Figures(BaseModel):
     listeners: int
 
 
+class TerminalOut(Done):
+    """The environment variables that name a session's terminal, if it has any."""
+
+    terminal: dict[str, str] | None
+
+
 class LinkOut(Done):
     """A link to the web board.
 
@@ -280,6 +286,14 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         if not database.delete(session_id):
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return Done()
+
+    @router.get("/terminals/{session_id:path}", responses=missing)
+    def get_terminal(session_id: str) -> TerminalOut:
+        """Return the variables that name a session's terminal. Not for browsers, which cannot show it."""
+        plate = database.get(session_id)
+        if plate is None:
+            raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
+        return TerminalOut(terminal=plate["terminal"])
 
     @router.get("/summary")
     def get_summary() -> SummaryOut:

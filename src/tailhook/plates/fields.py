@@ -29,7 +29,6 @@ class PlateFields(TypedDict):
     title: what the person or the host called the session, on one line.
     prompt: the first line of the last prompt that a person typed.
     agent_program: its agent host, as in `tailhook.hosts.NAMES`.
-    terminal: the variables that name its terminal, see `tailhook.hook.plates.TERMINAL_VARIABLES`.
     run_id: of the wrapper that runs it.
     pid: of the host's process. Answers leave it out while it is a guess.
     """
@@ -46,7 +45,6 @@ class PlateFields(TypedDict):
     todo_progress: Fact
     error: str | None
     agent_program: Fact
-    terminal: dict[str, str] | None
     run_id: Annotated[Fact, {"index": True}]
     pid: int | None
     host: Fact

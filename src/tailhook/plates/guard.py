@@ -6,6 +6,7 @@ stops requests of other pages (CSRF). There are no cookies, because a browser se
 
 import hmac
 import json
+import re
 from collections.abc import Collection
 from http import HTTPStatus
 from urllib.parse import urlsplit
@@ -18,7 +19,8 @@ from tailhook.plates.connections import Connection
 
 MAX_BODY_BYTES = 8 << 20
 SIGN_IN = "/sign-in"  # a browser posts a link's code to it, as the bearer token
-OWNERS = ("/links", "/sign-out")  # for the user's own programs: a tab must not be able to renew its own access
+# For the user's own programs only. A tab must not be able to renew its own access, and needs no session's terminal.
+NOT_FOR_BROWSERS = re.compile(r"/(links|sign-out|terminals/.*)")
 
 # What a browser may do with the answers: run the daemon's own scripts, talk to the daemon, and nothing else. The policy
 # `tailhook` of trusted types allows one address: that of the board's shared worker.
@@ -124,12 +126,8 @@ class Guard:
             await self.app(scope, receive, send)
         elif sign_in := self.browsers.find(given):
             connection.admit()
-            if scope["path"] in OWNERS:
-                await refuse(
-                    send,
-                    HTTPStatus.FORBIDDEN,
-                    "a browser cannot do this. In a terminal:  tailhook plates link, sign-out",
-                )
+            if NOT_FOR_BROWSERS.fullmatch(scope["path"]):
+                await refuse(send, HTTPStatus.FORBIDDEN, "this is not for browsers, only for the user's own programs")
             else:
                 with self.browsers.answering(sign_in, connection.drop):
                     await self.app(scope, receive, send)

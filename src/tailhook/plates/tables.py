@@ -26,6 +26,7 @@ metadata = sa.MetaData()
 class Plate(PlateFields):
     """One row of the table `plates`. Times are Unix milliseconds.
 
+    terminal: the variables that name its terminal, see `tailhook.hook.plates.TERMINAL_VARIABLES`.
     pid_started: see `health.find_process_start`; None until the process was seen.
     pid_is_guess: only one event named the process, so it may be a wrapper shell of the hook.
     owner: the spool's id of the daemon that checks the transcript and the process, or None.
@@ -48,6 +49,7 @@ class Plate(PlateFields):
     """
 
     status: str
+    terminal: dict[str, str] | None
     pid_started: float | None
     pid_is_guess: bool | None
     owner: Annotated[str | None, {"name": "keeper"}]
