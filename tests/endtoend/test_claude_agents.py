@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 import httpx
 import pytest
 from interactive import KEY
-from model import Model
+from model import Model, bash
 from run_hosts import host_path
 from support.daemon import daemon_in, sse, wait_until
 
@@ -25,7 +25,7 @@ def in_background(claude, model):
     (claude.home / ".claude.json").write_text(json.dumps(state))
     claude.env["ANTHROPIC_BASE_URL"] = model.url
     try:
-        printed = host(claude, "--bg", "--allowedTools=Bash", "Do the work.")
+        printed = host(claude, "--bg", "--permission-mode", "default", "Do the work.")
         yield printed.partition("·")[2].split()[0]
     finally:
         host(claude, "daemon", "stop", "--any")
@@ -79,15 +79,20 @@ def find_row(sent, **fields):
 
 
 @pytest.fixture
-def thinking():
-    """Yield a model that thinks about its first answer until the test has ended."""
-    has_ended = threading.Event()
-    with Model(lambda _: "Done." if has_ended.wait() else "") as model:
+def has_thought():
+    """Return an event: the model thinks about its first answer until it is set."""
+    return threading.Event()
+
+
+@pytest.fixture
+def thinking(has_thought):
+    """Yield a model that thinks about its first answer; at the end of the test at the latest it has thought."""
+    with Model(lambda _: "All is done." if has_thought.wait() else "") as model:
         yield model
-        has_ended.set()
+        has_thought.set()
 
 
-def test_a_session_in_the_background_without_hooks_is_on_the_board_until_it_ends(claude, daemon, thinking):
+def test_a_session_in_the_background_without_hooks_is_on_the_board_until_it_ends(claude, daemon, thinking, has_thought):
     with in_background(claude, thinking) as short_id, board(daemon) as sent:
         row = find_row(sent, status="running")
         assert row["session_id"].startswith(short_id)
@@ -95,6 +100,11 @@ def test_a_session_in_the_background_without_hooks_is_on_the_board_until_it_ends
         assert row["activity"]["words"] == "from claude agents"
         assert row["headline"] != ""
         assert daemon.plates().keys() == {row["session_id"]}
+        has_thought.set()
+        rested = find_row(sent, status="idle")
+        assert row["since"] < rested["since"] < rested["updated_at"]
+        details = daemon.ask("GET", f"/plates/{row['session_id']}?events=10").json()
+        assert (details["last_message"], details["events"]) == ("All is done.", [])
         host(claude, "stop", short_id)
         wait_until(lambda: ("removed", {"session_id": row["session_id"]}) in sent)
         assert daemon.plates() == {}
@@ -107,3 +117,11 @@ def test_a_session_in_the_background_with_hooks_is_left_to_them(claude, daemon, 
         listed = json.loads(host(claude, "agents", "--json"))
         assert [one["sessionId"] for one in listed] == [row["session_id"]]
         assert [plate["last_event_type"] for plate in daemon.plates().values()] == ["prompt_submit"]
+
+
+def test_a_session_in_the_background_without_hooks_waits_for_a_permission(claude, daemon):
+    with Model(bash("touch x")) as model, in_background(claude, model), board(daemon) as sent:
+        row = find_row(sent, group="waits")
+        assert (row["activity"]["words"], row["activity"]["text"]) == ("from claude agents:", "permission prompt")
+        asked = daemon.ask("GET", f"/plates/{row['session_id']}?events=10").json()["asked"]
+        assert [question["text"] for question in asked["questions"]] == ["permission prompt"]

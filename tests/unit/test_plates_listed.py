@@ -75,7 +75,7 @@ def test_a_row_shows_that_it_is_from_the_list():
 def test_a_session_at_a_dialog_waits_for_the_person():
     row = shown(ASKS)
     assert (row["status"], row["group"]) == (Status.AWAITING_INPUT, "waits")
-    assert (row["activity"]["words"], row["activity"]["text"]) == ("from claude agents", "permission prompt")
+    assert (row["activity"]["words"], row["activity"]["text"]) == ("from claude agents:", "permission prompt")
 
 
 @pytest.mark.parametrize(
@@ -185,6 +185,11 @@ ENTRY = st.fixed_dictionaries({}, optional=dict.fromkeys(WORKS | ASKS, JSON)).ma
 def test_every_list_can_be_shown(entries):
     for plate in plates(*entries).values():
         json.dumps({**describe_plate(plate, "name"), "status": plate["status"]})
+
+
+def test_a_session_without_a_start_changes_only_if_the_list_changes():
+    first = plates({**WORKS, "startedAt": None})
+    assert plates({**WORKS, "startedAt": None}, before=first, now=NOW + 10_000) == first
 
 
 def test_the_age_counts_from_the_change_of_the_status():

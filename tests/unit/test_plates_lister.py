@@ -1,6 +1,9 @@
 """When the host is asked for its list, and which of its sessions the boards get. The clock is simulated."""
 
 import asyncio
+import json
+
+import pytest
 
 from tailhook.machines.plates import Status
 from tailhook.plates.db import SessionProject
@@ -10,9 +13,28 @@ from tailhook.plates.lister import LIST_INTERVAL_S, MAX_RETRY_DELAY_S, Lister
 from tailhook.plates.rows import empty_plate
 
 
-def listed(session_id, status=Status.RUNNING):
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Return a home without the host's files."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    return tmp_path
+
+
+def listed(session_id, status=Status.RUNNING, pid=None):
     """Return a session of the host's list."""
-    return ListedSession(session_id, "/p", "", status, "", None, None)
+    return ListedSession(session_id, "/p", "", status, "", pid, None)
+
+
+def write_files(folder, session_id="a", status="busy", changed=1_700_000_000_123):
+    """Write the host's files about a session with process 7; return its transcript's path."""
+    transcript = folder / "projects" / "-p" / "a.jsonl"
+    state = folder / "sessions" / "7.json"
+    for path in (transcript, state):
+        path.parent.mkdir(parents=True)
+    transcript.write_text("{}\n")
+    state.write_text(json.dumps({"sessionId": session_id, "status": status, "statusUpdatedAt": changed}))
+    return str(transcript)
 
 
 class Run:
@@ -27,6 +49,7 @@ class Run:
         self.steps = list(steps)
         self.hub = Hub()
         self.time = 0.0
+        self.is_asking = self.is_over = False
         self.starts, self.delays, self.shown, self.failures = [], [], [], []
         asyncio.run(self.run(reported, watched))
 
@@ -41,10 +64,10 @@ class Run:
         if watched:
             self.hub.is_watched.set()
         task = asyncio.create_task(lister.follow())
-        while self.steps and not task.done():
-            before = len(self.starts)
+        while not (self.is_over or task.done()):
             await asyncio.sleep(0)
-            if len(self.starts) == before and not self.hub.is_watched.is_set():
+            if not (self.is_asking or self.hub.is_watched.is_set()):
+                self.is_over = not self.steps
                 self.take()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -58,6 +81,7 @@ class Run:
                 return
 
     async def ask(self):
+        self.is_asking = True
         self.starts.append(self.time)
         self.take()
         answer = self.steps.pop(0)
@@ -72,7 +96,9 @@ class Run:
         self.time += seconds
         self.take()
         if not self.steps:
+            self.is_over = True
             await asyncio.Event().wait()
+        self.is_asking = False
 
 
 def close(hub):
@@ -166,3 +192,45 @@ def test_what_a_person_hid_stays_hidden_when_the_boards_were_closed():
     run = Run([listed("a")], hide, close, lambda hub: gone.append(hub.listed == {}), open_board, [listed("a")])
     assert gone == [True]
     assert run.hub.listed["a"]["hidden_at"] == 5
+
+
+def test_the_hosts_files_add_the_transcript_and_the_time_of_the_status(home):
+    transcript = write_files(home / ".claude")
+    (plate,) = Run([listed("a", pid=7)]).hub.listed.values()
+    assert (plate["transcript_path"], plate["since"]) == (transcript, 1_700_000_000_123)
+
+
+def test_the_hosts_files_are_found_in_the_folder_that_its_variable_names(home, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "elsewhere"))
+    transcript = write_files(home / "elsewhere")
+    (plate,) = Run([listed("a", pid=7)]).hub.listed.values()
+    assert plate["transcript_path"] == transcript
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"status": "idle"},  # it has changed since the list was made
+        {"session_id": "another"},
+        {"changed": "yesterday"},
+        {"changed": 10**300},
+        {"changed": -5},
+    ],
+)
+def test_a_file_that_does_not_fit_the_list_adds_no_time(home, files):
+    write_files(home / ".claude", **files)
+    run = Run([listed("a", pid=7)], [listed("a", pid=7)])
+    (plate,) = run.hub.listed.values()
+    assert plate["since"] == plate["updated_at"]
+    assert run.failures == ["", ""]
+
+
+def test_a_session_without_files_is_shown():
+    run = Run([listed("a", pid=7)])
+    assert run.shown == [["a"]]
+    assert run.hub.listed["a"]["transcript_path"] is None
+
+
+def test_a_folder_of_transcripts_that_cannot_be_read_hides_no_session(home):
+    (home / ".claude").write_text("a file")
+    assert Run([listed("a", pid=7)]).shown == [["a"]]

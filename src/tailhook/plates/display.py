@@ -212,7 +212,8 @@ def activity_of(plate: Plate) -> ActivityOut:
     waits = [tool for tool in tools if tool.wait]
     status = Status(plate["status"])
     if plate["last_event_type"] == LISTED:
-        return make_activity(FROM_LIST, text=waits[-1].about if waits else "")
+        about = waits[-1].about if waits else ""
+        return make_activity(FROM_LIST + ":" if about else FROM_LIST, text=about)
     if status is Status.ERROR:
         words = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "stopped"
         return make_activity(words, text=read_error(plate["error"] or ""))

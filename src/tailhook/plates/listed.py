@@ -40,6 +40,7 @@ class ListedSession(NamedTuple):
     name: what the host or the person called it; "" without a name.
     waits_for: the kind of the dialog that it shows, such as "permission prompt"; "" if it shows none.
     started_at: Unix milliseconds; None if the list does not have it.
+    transcript_path, since: what the list never has: its transcript, and when its status changed, in Unix milliseconds.
     """
 
     session_id: str
@@ -49,6 +50,8 @@ class ListedSession(NamedTuple):
     waits_for: str
     pid: int | None
     started_at: int | None
+    transcript_path: str | None = None
+    since: int | None = None
 
 
 def parse_list(output: bytes) -> list[ListedSession]:
@@ -106,15 +109,17 @@ def make_plates(
 def make_plate(one: ListedSession, before: Plate | None, facts: Mapping[str, str | None], now: int) -> Plate:
     """Return the plate of a listed session, see `make_plates`. A hidden session that begins to work is shown again."""
     begins = before is None or before["status"] != one.status.value
+    seen = now if before is None or begins else before["since"]
     is_waiting = one.status is Status.AWAITING_INPUT
     values = {
-        **empty_plate(one.session_id, one.folder, now if one.started_at is None else min(one.started_at, now)),
+        **empty_plate(one.session_id, one.folder, before["created_at"] if before else min(one.started_at or now, now)),
         **facts,
         "status": one.status.value,
-        "since": now if before is None or begins else before["since"],
+        "since": one.since if one.since is not None and 0 < one.since <= now else seen,
         "updated_at": now if before is None else before["updated_at"],
         "last_event_type": LISTED,
         "title": one.name or None,
+        "transcript_path": one.transcript_path,
         "agent_program": hosts.DEFAULT,
         "pid": one.pid,
         "tools": [["", HOST, one.waits_for, "", one.status.value]] if is_waiting else None,

@@ -1,19 +1,23 @@
 """Asks Claude Code for its own list of sessions while a board is open."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from tailhook import hosts
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe, plain
 from tailhook.hook.plates import MAX_REPORTED_CHARS
 from tailhook.plates import paths
+from tailhook.plates.host_status import read_status
 from tailhook.plates.hub import Hub
-from tailhook.plates.listed import ListedSession, ListError, make_plates, parse_list
+from tailhook.plates.listed import STATUS_WORDS, ListedSession, ListError, make_plates, parse_list
 from tailhook.plates.programs import run_program
+from tailhook.plates.rows import empty_plate
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate
 
@@ -59,6 +63,28 @@ async def run_list() -> list[ListedSession]:
     return parse_list(end.output)
 
 
+def read_files_of(one: ListedSession, transcript: str | None) -> ListedSession:
+    """Return a session with what the host's files add to its list. What cannot be read stays unknown.
+
+    transcript: its path, if it is known already.
+    """
+    with contextlib.suppress(OSError):
+        transcript = transcript or find_transcript(one.session_id)
+    plate = empty_plate(one.session_id, one.folder, 0)
+    plate["pid"], plate["transcript_path"] = one.pid, transcript
+    host = read_status(plate)
+    is_same = host is not None and STATUS_WORDS.get(host.word) is one.status
+    return one._replace(transcript_path=transcript, since=int(host.since * 1000) if host and is_same else None)
+
+
+def find_transcript(session_id: str) -> str | None:
+    """Return the path of a session's transcript, or None if there is none. Raises OSError."""
+    fields = hosts.find_host(hosts.DEFAULT).HOOKS_FILE
+    named = os.environ.get(fields.get("folder_variable", ""))
+    folder = Path(named) if named else Path.home() / fields["folder"]
+    return next(map(str, folder.glob(f"projects/*/{session_id}.jsonl")), None)
+
+
 def find_claude() -> str | None:
     """Return the absolute path of the host's program, or None if there is none.
 
@@ -99,22 +125,24 @@ class Lister:
         while True:
             await self.hub.is_watched.wait()
             try:
-                listed = await self.ask()
+                await self.publish(await self.ask())
             except Exception as error:  # no list ends the daemon
                 self.note_failure(str(error) if isinstance(error, TailhookError) else describe(error))
                 delay = min(delay * RETRY_FACTOR, MAX_RETRY_DELAY_S)
             else:
                 self.hub.list_failure = ""
                 delay = LIST_INTERVAL_S
-                self.publish(listed)
             await self.sleep(delay)
             if not self.hub.is_watched.is_set():
                 self.clear()
 
-    def publish(self, listed: list[ListedSession]) -> None:
+    async def publish(self, listed: list[ListedSession]) -> None:
         """Publish the sessions that no hook has reported."""
         unknown = [one for one in listed if not self.hub.is_reported(one.session_id)]
-        self.before = make_plates(unknown, {**self.before, **self.hub.listed}, self.facts, unix_ms())
+        known = {session_id: plate["transcript_path"] for session_id, plate in self.before.items()}
+        completed = await asyncio.to_thread(lambda: [read_files_of(one, known.get(one.session_id)) for one in unknown])
+        rest = [one for one in completed if not self.hub.is_reported(one.session_id)]
+        self.before = make_plates(rest, {**self.before, **self.hub.listed}, self.facts, unix_ms())
         self.hub.publish_list(self.before)
 
     def note_failure(self, words: str) -> None:
