@@ -216,3 +216,28 @@ def test_the_end_of_the_daemon_ends_every_stream():
         assert hub.listeners == 0
 
     asyncio.run(run())
+
+
+def hub_with_listed(session_id, path):
+    """Return a hub with a session that only the host's list has."""
+    hub = Hub()
+    hub.publish_list({session_id: empty_plate(session_id, path, 1)})
+    return hub
+
+
+def test_a_listed_session_keeps_its_name_when_the_names_are_read_again():
+    hub = hub_with_listed("listed", "/a/web")
+    load(hub, [SessionProject("stored", "/b/web", True)])
+    assert hub.names.name_of("/a/web") == "a/web"
+    assert (hub.closed, hub.listed.keys()) == (0, {"listed"})
+    hub.publish_list({})
+    assert hub.names.paths == {"stored": "/b/web"}
+    assert (hub.closed, hub.listed) == (0, {})
+
+
+def test_a_listed_session_that_hooks_have_stored_meanwhile_is_left_to_them():
+    hub = hub_with_listed("s", "/a/web")
+    assert not hub.is_reported("s")
+    load(hub, [SessionProject("s", "/b/web", False)])
+    assert hub.is_reported("s")
+    assert (hub.names.paths, hub.closed, hub.listed) == ({"s": "/b/web"}, 1, {})
