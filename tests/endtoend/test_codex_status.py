@@ -6,6 +6,7 @@ import threading
 import pytest
 from codex_agents import FirstTools, SecondTools, by_agent, result_of
 from model import use
+from model_openai import ResponsesHandler, ResponsesModel
 from other_hosts import Codex
 from support.daemon import daemon_in, wait_until
 
@@ -40,7 +41,6 @@ def test_a_session_is_idle_after_escape_in_a_tool(codex, board):
         assert board() == ["running"]
         os.write(terminal.fd, ESCAPE)
         wait_until(lambda: board() == ["idle"])
-        assert codex.events()[-1] == "interrupted"
 
 
 def test_a_session_is_idle_after_escape_before_the_first_answer(codex, board):
@@ -59,6 +59,29 @@ def test_a_session_is_idle_after_escape_before_the_first_answer(codex, board):
         wait_until(lambda: board() == ["idle"])
         over.set()
         assert codex.events()[-1] == "interrupted"
+
+
+class RefusingModel(ResponsesModel):
+    """A model that answers every request with an error."""
+
+    def api(self):
+        """Return the handler of requests."""
+
+        class Handler(ResponsesHandler):
+            def respond(self, body):
+                self.send({"error": {"type": "invalid_request_error", "message": "no"}}, status=400)
+
+        return Handler
+
+
+def test_an_error_of_the_api_is_shown_until_the_session_goes_on(codex, board):
+    with RefusingModel() as model, codex.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: board() == ["error"])
+        assert codex.events() == ["session_start", "prompt_submit"]
+        os.write(terminal.fd, b"Again.")
+        wait_until(lambda: os.write(terminal.fd, b"\r") and codex.events()[2:] == ["prompt_submit"])
+        wait_until(lambda: board() == ["error"])
 
 
 def test_a_permission_is_waited_for_until_the_person_gives_it(codex, board):

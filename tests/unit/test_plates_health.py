@@ -147,6 +147,34 @@ def test_a_wait_ends_within_four_seconds_of_its_answer_and_by_nothing_else(world
     )
 
 
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"type": "task_complete", "error": {"message": "no"}}, "error"),
+        ({"type": "task_complete", "error": None}, "idle"),
+        ({"type": "turn_aborted", "reason": "interrupted"}, "idle"),
+        ({"type": "task_started"}, "running"),
+    ],
+)
+def test_a_rollout_of_codex_shows_what_ended_the_turn(world, tmp_path, payload, expected):
+    """0.171.0. The person has not pressed Escape, and no sub-agent works."""
+    world.health.look = look_at
+    lines = [{"type": "task_complete", "error": {"message": "of the turn before"}}, {"type": "task_started"}, payload]
+    records = [
+        record("event_msg", "", world.now + at, payload=one) for at, one in zip((-1, 0.1, 0.2), lines, strict=True)
+    ]
+    path = write(tmp_path / "rollout.jsonl", *records[:2])
+    os.utime(path, (world.now, world.now))
+    world.event(path, "prompt_submit")
+    world.now += 10
+    world.health.check()
+    assert world.status(path) == "running"
+    write(tmp_path / "rollout.jsonl", *records)
+    os.utime(path, (world.now - 9, world.now - 9))
+    world.health.check()
+    assert world.status(path) == expected
+
+
 def waits_for(world, tmp_path, *ids, **fields):
     """Begin a session that waits for tools, with their calls in its transcript. Returns the transcript's path."""
     world.health.look = look_at

@@ -21,6 +21,10 @@ JUDGED = [
     ("running", Look(110, at=109), None),
     ("running", Look(110, at=109, turn_over=True), "turn_ended"),
     ("running", Look(119, at=109, turn_over=True), None),  # it is being written
+    ("running", Look(110, at=109, turn_over=True, failed=True), "stop_failure"),
+    ("running", Look(119, at=109, turn_over=True, failed=True), None),  # a hook may still report it
+    ("running", Look(110, at=99, turn_over=True, failed=True), None),  # a prompt came since
+    ("idle", Look(110, at=109, turn_over=True, failed=True), None),
     ("running", Look(110, at=99, turn_over=True), None),  # a prompt came since
     ("running", Look(119, at=119, interrupted=True), "interrupted"),
     ("idle", Look(110, at=109, turn_over=True), None),

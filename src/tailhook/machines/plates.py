@@ -435,6 +435,7 @@ class Look(NamedTuple):
     at: the time in its newest record that holds own words of the session, in Unix seconds; None if there is none.
     interrupted: whether that record reports an interruption by the person.
     turn_over: whether that record ends a turn.
+    failed: whether that record ends a turn with an error of the API.
     newest: the newest time in any record that may belong to the awaited tools, in Unix seconds.
     has_grown: whether such a record without a time was written since the event.
     is_others: whether records were written since the event, all of sub-agents or other tools.
@@ -451,6 +452,7 @@ class Look(NamedTuple):
     is_others: bool = False
     pending: frozenset[str] = frozenset()
     ended: frozenset[str] = frozenset()
+    failed: bool = False
 
 
 def examine(
@@ -489,7 +491,7 @@ def examine(
     if status is Status.RUNNING and newer and look.interrupted:
         return Event(EventKind.INTERRUPTED)
     if status is Status.RUNNING and newer and look.turn_over and now > look.changed + STALENESS_THRESHOLD:
-        return Event(EventKind.TURN_ENDED)
+        return Event(EventKind.STOP_FAILURE if look.failed else EventKind.TURN_ENDED)
     return None
 
 

@@ -64,7 +64,7 @@ MAX_RECORDS_TO_CALLS = 500  # the same, but the session waits for tools: their c
 MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
-TURN_START, TURN_ENDS = "task_started", ("task_complete", "turn_aborted")  # of Codex
+TURN_START, TURN_END, TURN_ABORTED = "task_started", "task_complete", "turn_aborted"  # of Codex
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
 Stamp = tuple[int, int, int]  # see `stamp_of`
@@ -88,8 +88,8 @@ class Since(NamedTuple):
 ANY_TIME = Since()
 OF_AGENT = Since(is_agents=True)
 OF_DIALOGS = Event(EventKind.INPUT_ASKED), Event(EventKind.INPUT_GIVEN)
-# Unless a hook is late:
-UNREPORTED = Event(EventKind.TURN_ENDED), Event(EventKind.HEALTH_CHECK_RECOVERY), Event(EventKind.INPUT_ASKED)
+TURN_OVER = Event(EventKind.TURN_ENDED), Event(EventKind.STOP_FAILURE)
+UNREPORTED = (*TURN_OVER, Event(EventKind.HEALTH_CHECK_RECOVERY), Event(EventKind.INPUT_ASKED))  # unless a hook is late
 
 
 class Health:
@@ -327,6 +327,8 @@ class Health:
                 tool = OpenTool("", HOST, host.waits_for)
         if plate["background"] and event == Event(EventKind.TURN_ENDED):
             return None, None  # the turn goes on when an agent in the background ends
+        if situation.own is Status.IDLE and event in TURN_OVER:
+            return None, None  # a turn of Codex ends right after its stop, and its sub-agents work on
         if event in UNREPORTED and not self.has_reported(plate):
             return None, None  # the hook's event is the better one
         return event, tool
@@ -475,7 +477,7 @@ class LookBuilder:
         self.since = since
         self.own: Record | None = None  # the session's newest record that has a time
         self.has_ended = False  # whether that record ends the turn
-        self.turn: str | None = None  # the newest event of Codex about a turn, in a sub-agent's transcript
+        self.turn: CodexTurn | None = None  # the newest event of Codex about a turn
         self.newest: float | None = None
         self.has_grown = False
         self.others = self.rest = 0  # records after the event, of sub-agents and other tools; and all others after it
@@ -496,7 +498,7 @@ class LookBuilder:
 
         line: the record's bytes.
         """
-        if self.since.is_agents and self.turn is None and len(line) <= MAX_DECODED_BYTES:
+        if self.turn is None and len(line) <= MAX_DECODED_BYTES:
             self.turn = turn_event(record)
         at = parse_timestamp(record.timestamp)
         if self.since.size is None:
@@ -540,18 +542,35 @@ class LookBuilder:
 
         changed: when the transcript was last written, in Unix seconds.
         """
-        own = self.own
+        own, turn = self.own, self.turn or NO_TURN
         return Look(
             changed,
-            None if own is None else parse_timestamp(own.timestamp),
-            own is not None and own.text.startswith(INTERRUPTED),
-            self.has_ended or self.turn in TURN_ENDS,
+            turn.at if own is None else parse_timestamp(own.timestamp),
+            turn.kind == TURN_ABORTED or (own is not None and own.text.startswith(INTERRUPTED)),
+            self.has_ended or turn.kind in (TURN_END, TURN_ABORTED),
             self.newest,
             self.has_grown,
             self.others > 0 and not self.rest,
             frozenset(self.pending),
             frozenset(self.ended),
+            turn.has_error,
         )
+
+
+class CodexTurn(NamedTuple):
+    """An event about a turn in a rollout of Codex.
+
+    kind: TURN_START, TURN_END or TURN_ABORTED.
+    at: in Unix seconds.
+    has_error: whether an error of the API has ended the turn (0.171.0; 0.142.3 does not record that).
+    """
+
+    kind: str
+    at: float | None
+    has_error: bool
+
+
+NO_TURN = CodexTurn("", None, False)
 
 
 def results_in(line: bytes, record: Record) -> frozenset[str]:
@@ -577,16 +596,17 @@ def ends_turn(record: Record) -> bool:
     return record.role == "assistant" and message_of(record).get("stop_reason") == "end_turn"
 
 
-def turn_event(record: Record) -> str | None:
-    """Return the type of an event about a turn in a rollout of Codex (0.169.0), or None for any other record."""
+def turn_event(record: Record) -> CodexTurn | None:
+    """Return an event about a turn in a rollout of Codex (0.171.0), or None for any other record."""
     if record.type != "event_msg":
         return None
     try:
         item = record.json().get("payload")
     except ValueError:
         return None
-    kind = item.get("type") if isinstance(item, dict) else None
-    return kind if kind == TURN_START or kind in TURN_ENDS else None
+    if not isinstance(item, dict) or item.get("type") not in (TURN_START, TURN_END, TURN_ABORTED):
+        return None
+    return CodexTurn(item["type"], parse_timestamp(record.timestamp), isinstance(item.get("error"), dict))
 
 
 def message_of(record: Record) -> dict[str, Any]:
