@@ -26,6 +26,30 @@ BIN = Path(sys.executable).parent
 SLOW = 120  # seconds, then a session counts as hung
 
 
+class HostTerminal(Terminal):
+    """A session in a terminal. It answers what Codex asks the terminal."""
+
+    ANSWERS = (
+        ("\x1b[6n", b"\x1b[1;1R"),
+        ("\x1b[c", b"\x1b[?62c"),
+        ("\x1b[?u", b"\x1b[?0u"),
+        ("\x1b]11;?", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
+    )
+
+    def __init__(self, argv, env, cwd):
+        super().__init__(argv, env, cwd)
+        termios.tcsetwinsize(self.fd, (40, 120))  # Codex draws nothing in a terminal without a size
+
+    def read(self, end):
+        """Read once, and answer a question in it."""
+        before = len(self.seen)
+        went_on = super().read(end)
+        for question, answer in self.ANSWERS:
+            if question in self.seen[before:]:
+                os.write(self.fd, answer)
+        return went_on
+
+
 @dataclass
 class OtherHost:
     """A host in an empty home, with a project."""
@@ -114,6 +138,10 @@ class OtherHost:
         """Return the host's arguments for a session without a person."""
         raise NotImplementedError
 
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return the host's arguments for a session in a terminal, which may begin with a prompt."""
+        raise NotImplementedError
+
     def variables(self, url: str) -> dict[str, str]:
         """Return the environment variables that name the model."""
         raise NotImplementedError
@@ -142,29 +170,16 @@ class OtherHost:
         assert done.returncode == 0, done.stdout + done.stderr
         return done
 
-
-class CodexTerminal(Terminal):
-    """A session of Codex in a terminal. It answers what Codex asks the terminal."""
-
-    ANSWERS = (
-        ("\x1b[6n", b"\x1b[1;1R"),
-        ("\x1b[c", b"\x1b[?62c"),
-        ("\x1b[?u", b"\x1b[?0u"),
-        ("\x1b]11;?", b"\x1b]11;rgb:0000/0000/0000\x1b\\"),
-    )
-
-    def __init__(self, argv, env, cwd):
-        super().__init__(argv, env, cwd)
-        termios.tcsetwinsize(self.fd, (40, 120))  # Codex draws nothing in a terminal without a size
-
-    def read(self, end):
-        """Read once, and answer a question in it."""
-        before = len(self.seen)
-        went_on = super().read(end)
-        for question, answer in self.ANSWERS:
-            if question in self.seen[before:]:
-                os.write(self.fd, answer)
-        return went_on
+    @contextmanager
+    def terminal(self, model: Model, *prompt: str) -> Iterator[HostTerminal]:
+        """Start a session in a terminal, as a person does; kill it at the end of the block."""
+        env = {**self.env, **self.variables(model.url), "TERM": "xterm-256color"}
+        terminal = HostTerminal([str(host_path(self.name)), *self.terminal_argv(*prompt)], env, self.project)
+        try:
+            yield terminal
+        finally:
+            os.kill(terminal.pid, signal.SIGKILL)
+            os.waitpid(terminal.pid, 0)
 
 
 class Codex(OtherHost):
@@ -181,6 +196,10 @@ class Codex(OtherHost):
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools."""
         return ["exec", self.approval, "-c", f"model={self.model_name}", *self.session, prompt]
+
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return the same in a terminal."""
+        return [self.approval, "-c", f"model={self.model_name}", *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Write the model's address and a person's trust into config.toml; return no variables."""
@@ -216,19 +235,6 @@ class Codex(OtherHost):
             found = next(answer for answer in answers if answer.get("id") == 2)
             server.kill()
         return found["result"]["data"][0]["hooks"]
-
-    @contextmanager
-    def terminal(self, model: Model, *prompt: str) -> Iterator[CodexTerminal]:
-        """Start a session in a terminal, as a person does; kill it at the end of the block."""
-        self.variables(model.url)
-        flags = [self.approval, "-c", f"model={self.model_name}"]
-        env = {**self.env, "TERM": "xterm-256color"}
-        terminal = CodexTerminal([str(host_path("codex")), *flags, *prompt], env, self.project)
-        try:
-            yield terminal
-        finally:
-            os.kill(terminal.pid, signal.SIGKILL)
-            os.waitpid(terminal.pid, 0)
 
 
 class Gemini(OtherHost):
@@ -274,6 +280,10 @@ class Copilot(OtherHost):
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools."""
         return ["--allow-all-tools", *self.session, "--prompt", prompt]
+
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return the same in a terminal."""
+        return ["--allow-all-tools", "--interactive", *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a provider that speaks the Messages API."""

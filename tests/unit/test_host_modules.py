@@ -1,5 +1,7 @@
 """The modules of the agent hosts: names of events and fields, answers, and the agent's words in a record."""
 
+import posix
+
 import pytest
 from support.cases import in_one_test
 
@@ -123,6 +125,19 @@ def test_an_event_of_a_copilot_sub_agent_belongs_to_its_session(session):
     ours = translate_payload(copilot, {**theirs, "hook_event_name": "agentStop"})
     assert (ours["session_id"], ours["agent_id"]) == ("session", "agent")
     assert translate_payload(copilot, {**theirs, "agentName": "looker"})["agent_id"] == "agent"
+
+
+def test_an_event_of_copilot_gets_the_transcript_of_its_session(monkeypatch):
+    monkeypatch.setitem(posix.environ, b"HOME", b"/home/ann")
+    monkeypatch.delitem(posix.environ, b"COPILOT_HOME", raising=False)
+    theirs = {"hook_event_name": "preToolUse", "sessionId": "agent", "agentId": "agent", "parentAgentId": "s"}
+    path = translate_payload(copilot, theirs)["transcript_path"]
+    assert path == "/home/ann/.copilot/session-state/s/events.jsonl"
+    monkeypatch.setitem(posix.environ, b"COPILOT_HOME", b"/c")
+    assert translate_payload(copilot, theirs)["transcript_path"] == "/c/session-state/s/events.jsonl"
+    assert translate_payload(copilot, {**theirs, "transcriptPath": "/t"})["transcript_path"] == "/t"
+    assert "transcript_path" not in translate_payload(copilot, {"hook_event_name": "preToolUse"})
+    assert "transcript_path" not in translate_payload(copilot, {**theirs, "hook_event_name": "agentStop"})
 
 
 def test_a_copilot_session_keeps_its_id():

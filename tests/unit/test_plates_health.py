@@ -1,5 +1,6 @@
 """The health check: waits that ended without an event, events meanwhile, and the bound on recovery."""
 
+import json
 import os
 import random
 import sqlite3
@@ -7,7 +8,7 @@ import sqlite3
 import pytest
 from sqlalchemy.exc import IntegrityError, OperationalError
 from support.health_check import OWNER
-from support.timed_records import call, host_record, record, result, write
+from support.timed_records import call, host_record, record, result, stamp, write
 
 from tailhook.machines.plates import MAX_RECOVERY_TIME, SETTLING_TIME, STALENESS_THRESHOLD, Look
 from tailhook.plates.db import Database
@@ -171,6 +172,25 @@ def test_a_rollout_of_codex_shows_what_ended_the_turn(world, tmp_path, payload, 
     assert world.status(path) == "running"
     write(tmp_path / "rollout.jsonl", *records)
     os.utime(path, (world.now - 9, world.now - 9))
+    world.health.check()
+    assert world.status(path) == expected
+
+
+@pytest.mark.parametrize(
+    ("newest", "expected"), [(["session.error", "hook.start"], "error"), (["assistant.turn_start"], "running")]
+)
+def test_a_transcript_of_copilot_shows_that_an_error_ended_the_turn(world, tmp_path, newest, expected):
+    """1.0.102."""
+    world.health.look = look_at
+    types = ["session.error", "user.message", "assistant.turn_start", "assistant.turn_end", *newest]
+    records = [
+        json.dumps({"type": kind, "data": {}, "timestamp": stamp(world.now - 0.2 + at / 5)})
+        for at, kind in enumerate(types)
+    ]
+    path = write(tmp_path / "events.jsonl", *records)
+    os.utime(path, (world.now, world.now))
+    world.event(path, "prompt_submit")
+    world.now += 10
     world.health.check()
     assert world.status(path) == expected
 

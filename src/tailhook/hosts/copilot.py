@@ -89,13 +89,21 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Give an event of a sub-agent its session.
+    """Give an event of a sub-agent its session, and an event of a session its transcript.
 
-    Most of them have the sub-agent's own id as the session's, among them an agentStop (1.0.102).
+    Most events of a sub-agent have its own id as the session's, among them an agentStop. Only an agentStop names the
+    transcript (1.0.102).
     """
     parent = payload.get("parent_agent_id")
     if isinstance(parent, str) and payload.get("session_id") == payload.get("agent_id"):
         payload["session_id"] = parent
+    session = payload.get("session_id")
+    if payload["hook_event_name"] != "Stop" and isinstance(session, str):
+        import posix
+
+        home = posix.environ.get(b"COPILOT_HOME") or posix.environ.get(b"HOME", b"") + b"/.copilot"
+        folder = home.decode("utf-8", "surrogateescape")
+        payload.setdefault("transcript_path", f"{folder}/session-state/{session}/events.jsonl")
 
 
 def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":

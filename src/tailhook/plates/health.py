@@ -65,6 +65,7 @@ MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
 TURN_START, TURN_END, TURN_ABORTED = "task_started", "task_complete", "turn_aborted"  # of Codex
+TURN_START_OF_COPILOT, TURN_ERROR_OF_COPILOT = "assistant.turn_start", "session.error"
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
 Stamp = tuple[int, int, int]  # see `stamp_of`
@@ -477,7 +478,7 @@ class LookBuilder:
         self.since = since
         self.own: Record | None = None  # the session's newest record that has a time
         self.has_ended = False  # whether that record ends the turn
-        self.turn: CodexTurn | None = None  # the newest event of Codex about a turn
+        self.turn: TurnEvent | None = None  # the newest one
         self.newest: float | None = None
         self.has_grown = False
         self.others = self.rest = 0  # records after the event, of sub-agents and other tools; and all others after it
@@ -557,12 +558,12 @@ class LookBuilder:
         )
 
 
-class CodexTurn(NamedTuple):
-    """An event about a turn in a rollout of Codex.
+class TurnEvent(NamedTuple):
+    """An event about a turn in a transcript of Codex or Copilot.
 
     kind: TURN_START, TURN_END or TURN_ABORTED.
     at: in Unix seconds.
-    has_error: whether an error of the API has ended the turn (0.171.0; 0.142.3 does not record that).
+    has_error: whether an error of the API has ended the turn (Codex 0.171.0; 0.142.3 does not record that).
     """
 
     kind: str
@@ -570,7 +571,7 @@ class CodexTurn(NamedTuple):
     has_error: bool
 
 
-NO_TURN = CodexTurn("", None, False)
+NO_TURN = TurnEvent("", None, False)
 
 
 def results_in(line: bytes, record: Record) -> frozenset[str]:
@@ -596,8 +597,11 @@ def ends_turn(record: Record) -> bool:
     return record.role == "assistant" and message_of(record).get("stop_reason") == "end_turn"
 
 
-def turn_event(record: Record) -> CodexTurn | None:
-    """Return an event about a turn in a rollout of Codex (0.171.0), or None for any other record."""
+def turn_event(record: Record) -> TurnEvent | None:
+    """Return an event about a turn of Codex (0.171.0) or Copilot (1.0.102), or None for any other record."""
+    if record.type in (TURN_START_OF_COPILOT, TURN_ERROR_OF_COPILOT):  # a call that it repeats leaves no error there
+        has_error = record.type == TURN_ERROR_OF_COPILOT
+        return TurnEvent(TURN_END if has_error else TURN_START, parse_timestamp(record.timestamp), has_error)
     if record.type != "event_msg":
         return None
     try:
@@ -606,7 +610,7 @@ def turn_event(record: Record) -> CodexTurn | None:
         return None
     if not isinstance(item, dict) or item.get("type") not in (TURN_START, TURN_END, TURN_ABORTED):
         return None
-    return CodexTurn(item["type"], parse_timestamp(record.timestamp), isinstance(item.get("error"), dict))
+    return TurnEvent(item["type"], parse_timestamp(record.timestamp), isinstance(item.get("error"), dict))
 
 
 def message_of(record: Record) -> dict[str, Any]:
