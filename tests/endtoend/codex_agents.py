@@ -70,7 +70,7 @@ def by_agent(*scripts):
         try:
             if agent in running:
                 return running[agent].send(request)
-            running[agent] = next(waiting)(request)
+            running[agent] = next(waiting)(request)  # 0.150.1 has an agent of its own for a title
             return next(running[agent])
         except StopIteration:
             return "There is nothing more to do."

@@ -87,14 +87,14 @@ def test_an_error_of_the_api_is_shown_until_the_session_goes_on(codex, board):
 def test_a_permission_is_waited_for_until_the_person_gives_it(codex, board):
     asked, over = threading.Event(), threading.Event()
 
-    def answer(request):
+    def agent(_):
+        yield [use("exec_command", cmd="touch made", sandbox_permissions="require_escalated", justification="May I?")]
         asked.set()
         over.wait()
-        return "Done."
+        yield "Done."
 
     codex.approval = "--ask-for-approval=on-request"
-    asking = use("exec_command", cmd="touch made", sandbox_permissions="require_escalated", justification="May I?")
-    with codex.model([asking], answer) as model, codex.terminal(model, "Do the work.") as terminal:
+    with codex.model(*by_agent(agent)) as model, codex.terminal(model, "Do the work.") as terminal:
         terminal.drain()
         wait_until(lambda: board() == ["awaiting_approval"])
         wait_until(lambda: "May I?" in terminal.seen)
