@@ -271,6 +271,7 @@ class Copilot(OtherHost):
     name = "copilot"
     shell = "bash", "command"
     session: tuple[str, ...] = ()  # the words that resume one
+    permissions: tuple[str, ...] = ("--allow-all-tools",)
 
     def prepare(self) -> None:
         """Write that the project is trusted."""
@@ -279,11 +280,11 @@ class Copilot(OtherHost):
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools."""
-        return ["--allow-all-tools", *self.session, "--prompt", prompt]
+        return [*self.permissions, *self.session, "--prompt", prompt]
 
     def terminal_argv(self, *prompt: str) -> list[str]:
         """Return the same in a terminal."""
-        return ["--allow-all-tools", "--interactive", *prompt]
+        return [*self.permissions, "--interactive", *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a provider that speaks the Messages API."""

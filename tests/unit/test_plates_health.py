@@ -195,6 +195,28 @@ def test_a_transcript_of_copilot_shows_that_an_error_ended_the_turn(world, tmp_p
     assert world.status(path) == expected
 
 
+def test_what_copilot_writes_of_its_hooks_ends_no_wait(world, tmp_path):
+    """1.0.102: it writes the end of the hook that reports the wait, and of a slower hook of the person."""
+
+    def line(kind, at):
+        return json.dumps({"type": kind, "data": {}, "timestamp": stamp(at)})
+
+    world.health.look = look_at
+    asked = world.now
+    lines = [line("permission.requested", asked - 0.01), line("hook.start", asked - 0.003), line("hook.end", asked + 5)]
+    path = write(tmp_path / "events.jsonl", *lines)
+    os.utime(path, (asked + 5, asked + 5))
+    world.event(path, "prompt_submit")
+    world.event(path, "permission_asked")
+    for _ in range(3):
+        world.now += 10
+        assert world.health.check() == 0
+    assert world.status(path) == "awaiting_approval"
+    write(tmp_path / "events.jsonl", *lines, line("permission.completed", world.now - 5))
+    world.health.check()
+    assert world.status(path) == "idle"
+
+
 def waits_for(world, tmp_path, *ids, **fields):
     """Begin a session that waits for tools, with their calls in its transcript. Returns the transcript's path."""
     world.health.look = look_at

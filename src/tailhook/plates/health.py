@@ -66,6 +66,7 @@ MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
 TURN_START, TURN_END, TURN_ABORTED = "task_started", "task_complete", "turn_aborted"  # of Codex
 TURN_START_OF_COPILOT, TURN_ERROR_OF_COPILOT = "assistant.turn_start", "session.error"
+HOOKS_OF_COPILOT = "hook.start", "hook.end"  # one of them is the hook that reports a wait, so they do not answer it
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
 Stamp = tuple[int, int, int]  # see `stamp_of`
@@ -480,6 +481,7 @@ class LookBuilder:
         self.has_ended = False  # whether that record ends the turn
         self.turn: TurnEvent | None = None  # the newest one
         self.newest: float | None = None
+        self.is_timed = False  # whether every record has a time, so that the file's own time does not count
         self.has_grown = False
         self.others = self.rest = 0  # records after the event, of sub-agents and other tools; and all others after it
         self.is_before = False  # whether the records are older than the event now
@@ -499,6 +501,9 @@ class LookBuilder:
 
         line: the record's bytes.
         """
+        if record.type in HOOKS_OF_COPILOT:
+            self.is_timed = True
+            return
         if self.turn is None and len(line) <= MAX_DECODED_BYTES:
             self.turn = turn_event(record)
         at = parse_timestamp(record.timestamp)
@@ -545,7 +550,7 @@ class LookBuilder:
         """
         own, turn = self.own, self.turn or NO_TURN
         return Look(
-            changed,
+            self.newest if self.is_timed and self.newest is not None else changed,
             turn.at if own is None else parse_timestamp(own.timestamp),
             turn.kind == TURN_ABORTED or (own is not None and own.text.startswith(INTERRUPTED)),
             self.has_ended or turn.kind in (TURN_END, TURN_ABORTED),
