@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test stress host host-matrix contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
+.PHONY: help demo test stress host host-matrix contracts fuzz faults sanitize coverage mutants bench load figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -115,7 +115,10 @@ warm: $(VENV)/built ## the goals of the pool, in one run, and its faults; the fi
 	$(BIN)/python benches/warm_goals.py --rounds $(ROUNDS)
 	$(BIN)/python benches/warm_faults.py
 
-figures: $(VENV)/built $(VENV)/test engines ## other figures in docs/performance.md: the daemon under load, killed, and with a long spool; scans on Daft
+load: $(VENV)/built $(VENV)/test ## what the boards cost with 10,000 sessions, 200 listeners and a spool of a million events, as a table (needs Chromium)
+	$(BIN)/python benches/boards_load.py
+
+figures: $(VENV)/built $(VENV)/test engines load ## other figures in docs/performance.md: the daemon under load, killed, and with a long spool; scans on Daft
 	$(BIN)/python benches/plates_load.py
 	$(BIN)/python benches/plates_load.py --kill
 	$(BIN)/python benches/plates_load.py --spool 100000

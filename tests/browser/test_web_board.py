@@ -52,6 +52,15 @@ def test_the_boards_file_routes_serve_no_other_file(daemon):
             assert set(answer.json()) == {"error"}
 
 
+def test_the_page_asks_for_all_its_modules_at_once(board):
+    """Otherwise it would ask for a module only when it has read the one that imports it."""
+    modules = board.evaluate("performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
+    found = board.evaluate(
+        "[...document.querySelectorAll('[rel=modulepreload], script')].map((one) => one.href || one.src)"
+    )
+    assert {name for name in modules if name.endswith(".js")} == {httpx.URL(url).path for url in found}
+
+
 # ---- what is shown -----------------------------------------------------------
 
 

@@ -2,9 +2,13 @@
 
 import asyncio
 import json
+import threading
+
+import pytest
+from support.host import HANGS_S
 
 from tailhook.plates.db import SessionProject
-from tailhook.plates.hub import MAX_CHANGES, Hub
+from tailhook.plates.hub import MAX_CHANGES, PAGE_PLATES, WAITING, Hub
 from tailhook.plates.rows import empty_plate
 
 
@@ -67,16 +71,16 @@ def test_of_two_loads_at_once_each_leaves_out_what_was_removed():
 class Plates:
     """A database with these plates, for `Hub.listen`.
 
-    reads: how many times the open ones were read.
+    reads: how many times those that wait were read.
     """
 
     def __init__(self, *plates):
         self.plates = plates
         self.reads = 0
 
-    def iter_open(self):
-        self.reads += 1
-        yield from self.plates
+    def iter_open(self, statuses):
+        self.reads += statuses == WAITING
+        yield from (plate for plate in self.plates if plate["status"] in statuses)
 
 
 def plate(name, **fields):
@@ -140,6 +144,43 @@ def test_listeners_that_come_together_share_one_reading_of_the_plates():
     asyncio.run(run())
 
 
+def test_the_first_page_is_sent_before_the_last_one_is_read_and_has_those_that_wait():
+    async def run():
+        hub, first_page_is_there = await loaded(), threading.Event()
+
+        class Slow(Plates):
+            def iter_open(self, statuses):
+                for number, one in enumerate(super().iter_open(statuses)):
+                    assert number < PAGE_PLATES or first_page_is_there.wait(HANGS_S)
+                    yield one
+
+        running = [plate(f"s{number}") for number in range(3 * PAGE_PLATES)]
+        listener = hub.listen(Slow(*running, plate("asks", status="awaiting_input")))
+        [(name, page)] = names_in(await anext(listener))
+        first_page_is_there.set()
+        assert (name, page[0]["session_id"], len(page)) == ("plates", "asks", PAGE_PLATES)
+        rest = [names_in(chunk)[0] for chunk in [await anext(listener) for _ in range(4)]]
+        assert [name for name, _ in rest] == ["more", "more", "more", "closed"]
+        assert [len(found) for _, found in rest[:3]] == [PAGE_PLATES, PAGE_PLATES, 1]
+
+    asyncio.run(run())
+
+
+def test_a_database_that_fails_ends_the_stream_and_the_next_listener_reads_again():
+    async def run():
+        hub = await loaded()
+
+        class Broken(Plates):
+            def iter_open(self, statuses):
+                raise OSError("gone")
+
+        with pytest.raises(OSError, match="gone"):
+            await begin(hub, Broken())
+        await begin(hub, Plates(plate("s")))
+
+    asyncio.run(run())
+
+
 def test_a_slow_listener_gets_only_the_newest_state_of_each_plate():
     async def run():
         hub, database = await loaded(), Plates()
@@ -170,9 +211,11 @@ def test_a_change_while_the_plates_are_read_is_sent_after_them():
         hub = await loaded()
 
         class Slow(Plates):
-            def iter_open(self):
-                hub.publish_plate(plate("s", error="meanwhile"))  # after the number was noted
-                yield plate("s")
+            def iter_open(self, statuses):
+                if statuses == WAITING:
+                    hub.publish_plate(plate("s", error="meanwhile"))  # after the number was noted
+                else:
+                    yield plate("s")
 
         listener = await begin(hub, Slow())
         assert [(name, one["error"]) for name, one in names_in(await anext(listener))] == [("plate", "meanwhile")]

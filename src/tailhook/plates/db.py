@@ -61,7 +61,8 @@ FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]
 # By the statuses of open ones, not by "not closed": so a database with many closed plates uses its index.
-IS_OPEN = plates.c.status.in_([status.value for status in Status if status is not Status.CLOSED])
+OPEN = [status.value for status in Status if status is not Status.CLOSED]
+IS_OPEN = plates.c.status.in_(OPEN)
 SELECT_OPEN = SELECT_PLATES.where(IS_OPEN)
 SELECT_OWNED = SELECT_OPEN.where(plates.c.owner.is_not_distinct_from(sa.bindparam("owner")))
 ROWS_AT_ONCE = 200  # read into memory at once, of many
@@ -428,10 +429,11 @@ class Database:
         with self.engine.connect() as tx:
             return [plate_of(row) for row in tx.execute(query).mappings()]
 
-    def iter_open(self) -> Iterator[Plate]:
-        """Yield the plates that are not closed. All of them would need much memory at once."""
+    def iter_open(self, statuses: Sequence[str] = OPEN) -> Iterator[Plate]:
+        """Yield the plates with these statuses. All of them would need much memory at once."""
+        query = SELECT_PLATES.where(plates.c.status.in_(statuses))
         with self.engine.connect() as tx:
-            for row in tx.execution_options(yield_per=ROWS_AT_ONCE).execute(SELECT_OPEN).mappings():
+            for row in tx.execution_options(yield_per=ROWS_AT_ONCE).execute(query).mappings():
                 yield plate_of(row)
 
     def session_projects(self) -> list[SessionProject]:

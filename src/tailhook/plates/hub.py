@@ -5,23 +5,28 @@ Each text is encoded once for all listeners. A listener that was away for a shor
 
 import asyncio
 import secrets
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice, repeat
 from typing import Any
 from weakref import ref
 
 from sse_starlette import ServerSentEvent
 
 from tailhook.machines.plates import Status
-from tailhook.plates.db import Database, SessionProject
-from tailhook.plates.display import ProjectNames, describe_plate, encode
+from tailhook.plates.db import OPEN, Database, SessionProject
+from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, encode
 from tailhook.plates.fields import PlateOut
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate
 
 PAGE_PLATES = 100  # in one event of the stream, before the changes begin
 MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
+READING_PAUSE_S = 0.001  # after a page, so that the daemon answers meanwhile
 PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwhile is sent once
+WAITING = [status.value for status, sign in STATUSES.items() if sign["group"] == "waits"]
+NOT_WAITING = [status for status in OPEN if status not in WAITING]
 
 Key = tuple[str, str]  # the event's name, and the session that it is about, if any
 
@@ -47,12 +52,34 @@ class Snapshot:
     """All open plates at one time.
 
     number: of the last change before it.
-    pages: the stream's events with them.
+    pages: the stream's events with them; more are added until it is whole.
+    failure: why it will not be whole, or None.
     """
 
-    def __init__(self, number: int, pages: list[bytes]) -> None:
+    def __init__(self, number: int) -> None:
         self.number = number
-        self.pages = pages
+        self.pages: list[bytes] = []
+        self.is_whole = False
+        self.failure: BaseException | None = None
+        self.news = asyncio.Event()  # set when there is more, and replaced
+
+    def wake(self) -> None:
+        """Wake up the listeners that wait for more."""
+        self.news.set()
+        self.news = asyncio.Event()
+
+    async def read(self) -> AsyncIterator[bytes]:
+        """Yield the pages, each as soon as it is there."""
+        at = 0
+        while True:
+            while at < len(self.pages):
+                yield self.pages[at]
+                at += 1
+            if self.failure:
+                raise self.failure
+            if self.is_whole:
+                return
+            await self.news.wait()
 
 
 class Hub:
@@ -81,7 +108,7 @@ class Hub:
         self.changes: OrderedDict[Key, Published] = OrderedDict()  # the newest one for each key, oldest first
         self.news = asyncio.Event()  # set at the next change, and replaced
         self.has_ended = False
-        self.reading: asyncio.Task[Snapshot] | None = None  # while a snapshot is read
+        self.readings: set[asyncio.Task[None]] = set()  # each reads a snapshot
         self.snapshot: Callable[[], Snapshot | None] = lambda: None  # the one that is being sent, if any
 
     async def load(self, read: Callable[[], Awaitable[list[SessionProject]]]) -> None:
@@ -277,8 +304,8 @@ class Hub:
                 yield event("closed", encode({"sessions": self.closed}), self.id_at(at))
             while not self.has_ended:
                 if at < self.forgotten:
-                    snapshot = await self.take_snapshot(database)
-                    for page in snapshot.pages:
+                    snapshot = self.take_snapshot(database)
+                    async for page in snapshot.read():
                         yield page
                     at = snapshot.number
                     del snapshot  # so its memory is free when the last listener has got it
@@ -322,32 +349,37 @@ class Hub:
             change.encoded = encode(content)
         return event(change.name, change.encoded, self.id_at(change.number))
 
-    async def take_snapshot(self, database: Database) -> Snapshot:
+    def take_snapshot(self, database: Database) -> Snapshot:
         """Return all open plates. Listeners that come while they are read or sent share them."""
         kept = self.snapshot()
-        if kept is not None and kept.number >= self.forgotten:
-            return kept
-        reading = self.reading = self.reading or asyncio.create_task(self.read_snapshot(database))
-        await asyncio.wait([reading])  # a listener that leaves meanwhile does not end it for the others
-        return reading.result()
+        if kept is None or kept.number < self.forgotten or kept.failure:
+            kept = Snapshot(self.number)
+            self.snapshot = ref(kept)
+            reading = asyncio.create_task(self.read_snapshot(kept, database))
+            self.readings.add(reading)  # asyncio itself keeps no task
+            reading.add_done_callback(self.readings.discard)
+        return kept
 
-    async def read_snapshot(self, database: Database) -> Snapshot:
-        """Return all open plates as they are now."""
+    async def read_snapshot(self, snapshot: Snapshot, database: Database) -> None:
+        """Read all open plates into a snapshot, first those that wait for a person."""
+        loop = asyncio.get_running_loop()
+
+        def add_pages() -> None:
+            names = chain(("plates",), repeat("more"))
+            stored = chain(database.iter_open(WAITING), database.iter_open(NOT_WAITING))
+            plates = self.add_listed(stored)
+            while (page := list(islice(plates, PAGE_PLATES))) or not snapshot.pages:
+                texts = [encode(self.describe(plate)) for plate in page]
+                snapshot.pages.append(event(next(names), f"[{','.join(texts)}]"))
+                loop.call_soon_threadsafe(snapshot.wake)
+                time.sleep(READING_PAUSE_S)
+
         try:
-            number = self.number
-            pages = await asyncio.to_thread(lambda: self.encode_pages(self.add_listed(database.iter_open())))
-            found = Snapshot(number, pages)
-            self.snapshot = ref(found)
-            return found
-        finally:
-            self.reading = None
-
-    def encode_pages(self, plates: Iterable[Plate]) -> list[bytes]:
-        """Return the events with all plates, in the boards' order."""
-        found = sorted((shown["rank"], encode(shown)) for shown in map(self.describe, plates))
-        pages = [found[at : at + PAGE_PLATES] for at in range(0, len(found), PAGE_PLATES)] or [[]]
-        names = ("plates", *("more" for _ in pages[1:]))
-        return [event(name, f"[{','.join(text for _, text in page)}]") for name, page in zip(names, pages, strict=True)]
+            await asyncio.to_thread(add_pages)
+            snapshot.is_whole = True
+        except Exception as error:
+            snapshot.failure = error
+        snapshot.wake()
 
     def describe(self, plate: Plate) -> PlateOut:
         """Return a plate as the API shows it. Can be called in any thread."""

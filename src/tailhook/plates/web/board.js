@@ -68,6 +68,7 @@ function addPage(page) {
   if (known) return;
   page.forEach(store);
   connected();
+  if (plates.size === page.length) drawAll(); // the first rows are seen at once
 }
 
 // Put the plates that have arrived in place of the open ones.

@@ -63,9 +63,11 @@ export class Stream {
   secret = ""; // of the open connection; "" without one
   wakeUp = () => {}; // ends the wait for a secret, or for the next attempt
 
+  // A tab: `asking` is the secret that the daemon is asked about; `isListening`: whether the stream's events go to it.
+  //
   // Return a function to call with a tab's secret, or with "" when the tab is left. send: called with name and data.
   add(send) {
-    const tab = { send, secret: "", isGreeted: false, isListening: false };
+    const tab = { send, secret: "", asking: "", isGreeted: false, isListening: false };
     return (secret) => {
       Object.assign(tab, { secret, isGreeted: false, isListening: false });
       if (secret) this.tabs.add(tab);
@@ -119,11 +121,12 @@ export class Stream {
     for (const tab of this.tabs) if (tab.isListening) tab.send(name, data);
   }
 
-  // Send a tab the current state. If its secret was not used yet, the daemon has to accept it first.
+  // Send a tab the statuses once, and the current state if the stream is open. The daemon has to accept its secret first.
   async greet(tab) {
-    if (!this.secret || !tab.secret) return;
     const secret = tab.secret;
-    if (!tab.isGreeted || secret !== this.secret) {
+    if (!secret || tab.asking === secret) return;
+    if (!tab.isGreeted || (this.secret && secret !== this.secret)) {
+      tab.asking = secret;
       try {
         const answer = await request("/statuses", secret);
         if (answer.status === 401) {
@@ -131,15 +134,18 @@ export class Stream {
           return;
         }
         const statuses = await answer.json();
-        if (!this.secret || tab.secret !== secret) return;
+        if (tab.secret !== secret) return;
         tab.send("statuses", statuses);
         tab.isGreeted = true;
       } catch {
         tab.send("away");
-        setTimeout(() => this.greet(tab), RETRY_MS.at(-1));
+        if (this.secret) setTimeout(() => this.greet(tab), RETRY_MS.at(-1)); // without a stream, its next one greets
         return;
+      } finally {
+        if (tab.asking === secret) tab.asking = "";
       }
     }
+    if (!this.secret) return;
     tab.isListening = true;
     const all = [...this.plates.values()];
     tab.send("plates", all.slice(0, PAGE_PLATES));
