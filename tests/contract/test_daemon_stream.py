@@ -24,7 +24,7 @@ def test_the_stream_sends_all_plates_and_then_each_change(daemon):
         assert next(sent)[:2] == ("closed", {"sessions": closed})
 
 
-def test_the_stream_begins_with_the_open_plates_in_the_boards_order_and_counts_the_closed_ones(daemon):
+def test_the_stream_begins_with_the_open_plates_those_that_wait_first_and_counts_the_closed_ones(daemon):
     with listening(daemon) as sent:
         before, closed, _ = beginning(sent)
     for number in range(PAGE_PLATES + 1):
@@ -35,8 +35,8 @@ def test_the_stream_begins_with_the_open_plates_in_the_boards_order_and_counts_t
         plates, now_closed, _ = beginning(sent)
     assert plates.keys() - before.keys() == {f"many-{number}" for number in range(1, PAGE_PLATES + 1)}
     assert now_closed == closed + 1
-    ranks = [plate["rank"] for plate in plates.values()]
-    assert ranks == sorted(ranks)
+    waits = [plate["group"] == "waits" for plate in plates.values()]
+    assert waits == sorted(waits, reverse=True)
     for number in range(PAGE_PLATES + 1):
         daemon.ask("DELETE", f"/plates/many-{number}")
 

@@ -235,10 +235,10 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
 
         def is_wanted(plate: Plate) -> bool:
             is_there = wanted in (None, plate["status"]) and project in (None, plate["project_path"])
-            return is_there and (cursor is None or place_in_pages(plate) > (-cursor[0], cursor[1]))
+            return is_there and (cursor is None or place_in_pages(plate) < cursor)
 
         both = hub.add_listed(database.all(wanted, project, limit, cursor), is_wanted)
-        found = sorted(both, key=place_in_pages)[:limit]
+        found = sorted(both, key=place_in_pages, reverse=True)[:limit]
         if limit and len(found) == limit:
             last = found[-1]
             asked = {"status": wanted, "project": project, "limit": limit}
@@ -328,7 +328,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     async def stream(request: Request) -> EventSourceResponse:
         """Send server-sent events: all open plates, then changes.
 
-        `plates` has the first of them in the boards' order, and replaces what was sent before; `more` has further ones.
+        `plates` has the first of them, waiting ones first, and replaces what was sent before; `more` has further ones.
         `closed` follows, with the number of closed plates, and comes again when that changes. `plate` and `removed` are
         sent for one plate; `names` has new values of `name` by session. `catching_up` has the number of waiting events
         while the daemon has many to store, and 0 at the end.
@@ -341,8 +341,8 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
 
 
 def place_in_pages(plate: Plate) -> tuple[int, str]:
-    """Return the sort key of a plate in lists of all plates: the newest change first."""
-    return -plate["updated_at"], plate["session_id"]
+    """Return the key by which `Database.all` sorts plates, the largest first."""
+    return plate["updated_at"], plate["session_id"]
 
 
 def waits_between(database: Database, hub: Hub, edges: list[int], projects: list[str] | None) -> WaitsOut:

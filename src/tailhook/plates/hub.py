@@ -25,8 +25,8 @@ PAGE_PLATES = 100  # in one event of the stream, before the changes begin
 MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
 READING_PAUSE_S = 0.001  # after a page, so that the daemon answers meanwhile
 PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwhile is sent once
-WAITING = [status.value for status, sign in STATUSES.items() if sign["group"] == "waits"]
-NOT_WAITING = [status for status in OPEN if status not in WAITING]
+IN_WAITS = [status.value for status, sign in STATUSES.items() if sign["group"] == "waits"]
+NOT_IN_WAITS = [status for status in OPEN if status not in IN_WAITS]
 
 Key = tuple[str, str]  # the event's name, and the session that it is about, if any
 
@@ -366,7 +366,7 @@ class Hub:
 
         def add_pages() -> None:
             names = chain(("plates",), repeat("more"))
-            stored = chain(database.iter_open(WAITING), database.iter_open(NOT_WAITING))
+            stored = chain(database.iter_open(IN_WAITS), database.iter_open(NOT_IN_WAITS))
             plates = self.add_listed(stored)
             while (page := list(islice(plates, PAGE_PLATES))) or not snapshot.pages:
                 texts = [encode(self.describe(plate)) for plate in page]
