@@ -64,7 +64,7 @@ SESSIONS = {
     "a permission": {
         "claude-code": "test_claude_status.py::test_a_permission_is_waited_for_while_a_parallel_tool_ends",
         "codex": "test_codex_status.py::test_a_permission_is_waited_for_until_the_person_gives_it",
-        "copilot": "test_copilot_status.py::test_a_permission_is_waited_for_until_the_person_gives_it",
+        "*": "test_terminal_status.py::test_a_permission_is_waited_for_until_the_person_gives_it",
     },
     "Esc": {
         "claude-code": "test_claude_status.py::test_an_interruption_of_a_running_tool_is_seen_soon",

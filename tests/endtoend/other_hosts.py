@@ -178,7 +178,7 @@ class OtherHost:
         try:
             yield terminal
         finally:
-            os.kill(terminal.pid, signal.SIGKILL)
+            os.killpg(terminal.pid, signal.SIGKILL)  # its own processes, too
             os.waitpid(terminal.pid, 0)
 
 
@@ -244,6 +244,7 @@ class Gemini(OtherHost):
     model = GeminiModel
     shell = "run_shell_command", "command"
     session: tuple[str, ...] = ()  # the words that resume one
+    permissions: tuple[str, ...] = ("--yolo",)
 
     def prepare(self) -> None:
         """Write which kind of key the host uses, and that the project is trusted."""
@@ -258,7 +259,11 @@ class Gemini(OtherHost):
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools."""
-        return ["--yolo", "--model", "gemini-2.5-flash", *self.session, "--prompt", prompt]
+        return [*self.permissions, "--model", "gemini-2.5-flash", *self.session, "--prompt", prompt]
+
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return the same in a terminal."""
+        return [*self.permissions, "--model", "gemini-2.5-flash", "--prompt-interactive", *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a key, and the address of the test's model instead of Google's servers."""
@@ -303,6 +308,7 @@ class Qwen(OtherHost):
     name = "qwen"
     shell = "run_shell_command", "command"
     session: tuple[str, ...] = ()  # the words that resume one
+    permissions: tuple[str, ...] = ("--yolo",)
 
     def prepare(self) -> None:
         """Write that nothing is reported to its maker, and that it asks no model after a turn what to remember."""
@@ -315,7 +321,11 @@ class Qwen(OtherHost):
 
     def argv(self, prompt: str) -> list[str]:
         """Return arguments that allow all tools."""
-        return ["--auth-type", "anthropic", "--yolo", *self.session, "--prompt", prompt]
+        return ["--auth-type", "anthropic", *self.permissions, *self.session, "--prompt", prompt]
+
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return the same in a terminal."""
+        return ["--auth-type", "anthropic", *self.permissions, "--prompt-interactive", *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a key, and the address of the test's model."""

@@ -1,0 +1,53 @@
+"""What the board shows of a session of Copilot, Gemini or Qwen Code in a terminal."""
+
+import os
+
+import pytest
+from other_hosts import Copilot, Gemini, Qwen
+from support.daemon import daemon_in, wait_until
+from test_claude_status import RefusingModel
+
+KEYS = {"copilot": b"1", "gemini": b"\r", "qwen": b"\r"}  # the answer "yes, once"
+
+
+@pytest.fixture(params=[Copilot, Gemini, Qwen], ids=lambda kind: kind.name)
+def host(tmp_path, request):
+    """Return a host with its events reported."""
+    host = request.param(tmp_path / "home", tmp_path / "project")
+    host.install("plates")
+    return host
+
+
+@pytest.fixture
+def daemon(host):
+    """Yield a running daemon."""
+    with daemon_in(host.home) as daemon:
+        yield daemon.start()
+
+
+def shown(daemon):
+    """Return the statuses on the board."""
+    return [plate["status"] for plate in daemon.plates().values()]
+
+
+@pytest.mark.parametrize("host", [Copilot], ids=["copilot"], indirect=True)
+def test_an_error_of_the_api_is_shown(host, daemon):
+    with RefusingModel() as model, host.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: shown(daemon) == ["error"])
+        assert host.events() == ["session_start", "prompt_submit"]
+
+
+def test_a_permission_is_waited_for_until_the_person_gives_it(host, daemon):
+    host.permissions = ()
+    with host.model(host.bash("touch made"), "Done.") as model, host.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: shown(daemon) == ["awaiting_approval"])
+        wait_until(lambda: "touch made" in terminal.seen)
+        # It takes keys some time after its question.
+        wait_until(lambda: os.write(terminal.fd, KEYS[host.name]) and "tool_call" in host.events())
+        wait_until(lambda: shown(daemon) == ["idle"])
+        [session] = daemon.plates()
+        events = daemon.ask("GET", f"/plates/{session}?events=200").json()["events"]
+        assert "health_check_recovery" not in [one["event_type"] for one in events]
+    assert (host.project / "made").exists()
