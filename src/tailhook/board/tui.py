@@ -107,6 +107,7 @@ class PlateList(ScrollView, can_focus=True):
         super().__init__()
         self.now = now
         self.groups: dict[BoardGroup, GroupOut] = {}
+        self.long_wait_hours = 0
         self.given: list[PlateOut] = []
         self.plates: list[PlateOut] = []  # those that are not folded
         self.lines: list[ListLine] = []
@@ -159,8 +160,8 @@ class PlateList(ScrollView, can_focus=True):
             for plate in self.given:
                 projects.setdefault(plate["name"], []).append(plate)
             return [(rows.draw_heading(name, len(same), "", DIM), same, False) for name, same in projects.items()]
-        long = [plate for plate in self.given if is_long_wait(plate, now)]
-        others = [plate for plate in self.given if not is_long_wait(plate, now)]
+        long = [plate for plate in self.given if is_long_wait(plate, now, self.long_wait_hours)]
+        others = [plate for plate in self.given if not is_long_wait(plate, now, self.long_wait_hours)]
         heights = [rows.count_lines(plate, self.width) for plate in others]
         fits = sum(heights) + len(self.groups) + bool(long) <= self.size.height
         found = []
@@ -173,7 +174,10 @@ class PlateList(ScrollView, can_focus=True):
                 more = f"CLOSED {self.closed} ▸"
             found.append((rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
         if long:
-            line = Text(f" {len(long)} older than 8 h{'' if self.unfolded else ' ▸'}", TONE_COLOURS["attention"])
+            line = Text(
+                f" {len(long)} older than {self.long_wait_hours} h{'' if self.unfolded else ' ▸'}",
+                TONE_COLOURS["attention"],
+            )
             at = sum(group == "waits" for group, _ in groupby(others, group_in))
             found.insert(at, (line, long, not self.unfolded))
         if self.closed and not any(plate["group"] == "rest" for plate in others) and found:
@@ -311,7 +315,7 @@ class Board(App[None]):
         self.source = source
         self.now = now
         self.alerts = tuple(alerts)
-        self.statuses: StatusesOut = {"groups": [], "statuses": [], "marks": [], "filter_fields": ""}
+        self.statuses = StatusesOut(groups=[], statuses=[], marks=[], filter_fields="", long_wait_hours=0)
         self.plates: dict[str, PlateOut] = {}
         self.failure: TailhookError | None = None  # why it ended by itself
         self.before: dict[str, PlateOut] = {}  # the plates as they were, while the daemon sends all of them again
@@ -372,6 +376,7 @@ class Board(App[None]):
         if name == "statuses":
             self.statuses = read_statuses(fields)
             self.list.groups = {group["id"]: group for group in self.statuses["groups"]}
+            self.list.long_wait_hours = self.statuses["long_wait_hours"]
             self.filter.placeholder = self.statuses["filter_fields"]
             return
         self.connected, self.away_since = True, None

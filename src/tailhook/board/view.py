@@ -14,7 +14,6 @@ from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, St
 
 RAW = ("session_id", "search")  # unchanged from the daemon: they may hold control characters
 MINUTE, HOUR, DAY = 60, 3600, 86400
-LONG_WAIT_S = 8 * HOUR  # longer waits stand in one line, until they are asked for
 
 
 # ---- plates ------------------------------------------------------------------
@@ -57,6 +56,7 @@ def read_statuses(fields: Mapping[str, Any]) -> StatusesOut:
         "statuses": statuses,
         "marks": marks,
         "filter_fields": fields["filter_fields"],
+        "long_wait_hours": fields["long_wait_hours"],
     }
 
 
@@ -122,12 +122,12 @@ def row_age(plate: PlateOut, now: float) -> str:
     return format_age(now - parse_time(since))
 
 
-def is_long_wait(plate: PlateOut, now: float) -> bool:
-    """Return whether a session has waited for longer than a working day, so that newer waits come before it.
+def is_long_wait(plate: PlateOut, now: float, hours: int) -> bool:
+    """Return whether a session has waited for longer than some hours, so that newer waits come before it.
 
     now: Unix seconds.
     """
-    return plate["group"] == "waits" and now - parse_time(plate["since"]) > LONG_WAIT_S
+    return plate["group"] == "waits" and now - parse_time(plate["since"]) > hours * HOUR
 
 
 def format_age(seconds: float) -> str:

@@ -87,6 +87,7 @@ GROUP_SIGNS: dict[BoardGroup, StatusOut] = {
     "stuck": StatusOut(status=Status.RUNNING, symbol="▲", words="stuck", group="stuck", tone="error"),
 }
 FILTER_FIELDS = "project, title, prompt, branch, status, tool, host, user or session"  # what `search_text` returns
+LONG_WAIT_HOURS = 8  # a working day
 EVENT_WORDS: dict[str, str] = {
     EventKind.TOOL_START.value: "tool starts",
     EventKind.TOOL_CALL.value: "tool ends",
@@ -177,6 +178,7 @@ def describe_statuses(stuck_timeout: float = STUCK_TIMEOUT) -> StatusesOut:
         "statuses": list(STATUSES.values()),
         "marks": list(GROUP_SIGNS.values()),
         "filter_fields": FILTER_FIELDS,
+        "long_wait_hours": LONG_WAIT_HOURS,
     }
 
 

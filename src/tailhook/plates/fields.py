@@ -367,9 +367,11 @@ class StatusesOut(TypedDict):
     """The groups in the boards' order, the signs in the order of the boards' help, and what a filter searches.
 
     marks: how a session is shown that stands in another group than its status does.
+    long_wait_hours: longer waits stand in one line, until a person asks for them.
     """
 
     groups: list[GroupOut]
     statuses: list[StatusOut]
     marks: list[StatusOut]
     filter_fields: str
+    long_wait_hours: int

@@ -15,7 +15,7 @@ const UNDO_MS = 10_000; // in which a hidden session can be shown again with one
 const NEWS_MS = 8000; // in which a copied command is shown, or why something failed
 const STILL_MS = 1500; // after the pointer has moved over the list: so long no row moves
 const MOVE_MS = 150; // in which a row moves to its new place
-const LONG_WAIT_MS = 8 * 3_600_000; // longer waits stand in one line, until they are asked for
+const HOUR_MS = 3_600_000;
 const MAX_MOVING = 200; // rows that glide to their new places
 const MAX_RESTING = 10; // sessions at rest that are shown unless more are asked for
 const MAX_ROWS = 200; // that are drawn unless more are asked for
@@ -27,6 +27,7 @@ const sections = new Map(); // the elements of the sections, by key
 const rows = new Map(); // the elements of the plates that are shown, by session id
 const only = new Set(); // the groups that are shown; empty: all
 let groups = []; // the daemon's
+let longWaitHours = 0; // longer waits stand in one line, until they are asked for
 let arriving = null; // all open plates by session id, while the daemon sends them; null between
 let known = false; // whether all open plates have been received once
 let closedCount = 0; // closed plates that the daemon has
@@ -174,12 +175,12 @@ function groupsOf(shown, all, filter) {
     const inside = shown.filter((plate) => plate.group === id);
     const now = Date.now();
     const folds = filter ? () => false : {
-      waits: (plate) => now - Date.parse(plate.since) > LONG_WAIT_MS,
+      waits: (plate) => now - Date.parse(plate.since) > longWaitHours * HOUR_MS,
       rest: (_, at) => at >= MAX_RESTING,
     }[id] ?? (() => false);
     const isFolded = withAll.has(id) ? () => false : folds;
     const folded = inside.filter(isFolded).length;
-    const words = { waits: "older than 8 h", rest: "more" }[id];
+    const words = { waits: `older than ${longWaitHours} h`, rest: "more" }[id];
     return { key: id, title, note, plates: inside.filter((plate, at) => !isFolded(plate, at)), count: inside.length,
       folds: inside.filter(folds).length, folded, words, closed: id === "rest" ? closed : 0 };
   });
@@ -598,9 +599,10 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
 // Make the counters and fill in the help, once.
-function showStatuses({ groups: all, statuses, marks, filter_fields }) {
+function showStatuses({ groups: all, statuses, marks, filter_fields, long_wait_hours }) {
   if (groups.length) return;
   groups = all;
+  longWaitHours = long_wait_hours;
   for (const { id, tone } of all) {
     if (id === "rest") continue;
     const button = make("button", { type: "button", class: "count", "data-tone": tone, "data-group": id }, make("b"), " ", make("span"));
