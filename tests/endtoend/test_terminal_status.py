@@ -38,6 +38,18 @@ def test_an_error_of_the_api_is_shown(host, daemon):
         assert host.events() == ["session_start", "prompt_submit"]
 
 
+@pytest.mark.parametrize("host", [Copilot], ids=["copilot"], indirect=True)
+def test_an_interruption_by_the_person_is_shown(host, daemon):
+    with host.model(host.bash("sleep 600"), "Done.") as model, host.terminal(model, "Do the work.") as terminal:
+        terminal.drain()
+        wait_until(lambda: "tool_start" in host.events())
+        os.write(terminal.fd, b"\x03")
+        wait_until(lambda: shown(daemon) == ["idle"])
+        [session] = daemon.plates()
+        newest = daemon.ask("GET", f"/plates/{session}?events=1").json()["events"]
+        assert [one["event_type"] for one in newest] == ["interrupted"]
+
+
 def test_a_permission_is_waited_for_until_the_person_gives_it(host, daemon):
     host.permissions = ()
     with host.model(host.bash("touch made"), "Done.") as model, host.terminal(model, "Do the work.") as terminal:

@@ -177,9 +177,15 @@ def test_a_rollout_of_codex_shows_what_ended_the_turn(world, tmp_path, payload, 
 
 
 @pytest.mark.parametrize(
-    ("newest", "expected"), [(["session.error", "hook.start"], "error"), (["assistant.turn_start"], "running")]
+    ("newest", "expected"),
+    [
+        (["session.error", "hook.start"], "error"),
+        (["assistant.turn_start"], "running"),
+        (["abort", "hook.start"], "idle"),
+        (["abort", "assistant.turn_start"], "running"),
+    ],
 )
-def test_a_transcript_of_copilot_shows_that_an_error_ended_the_turn(world, tmp_path, newest, expected):
+def test_a_transcript_of_copilot_shows_what_ended_the_turn(world, tmp_path, newest, expected):
     """1.0.102."""
     world.health.look = look_at
     types = ["session.error", "user.message", "assistant.turn_start", "assistant.turn_end", *newest]

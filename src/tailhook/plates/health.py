@@ -65,7 +65,7 @@ MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 
 MAX_DECODED_BYTES = 1 << 20  # of a record that is decoded: it takes up to 30 times its size
 TURN_START, TURN_END, TURN_ABORTED = "task_started", "task_complete", "turn_aborted"  # of Codex
-TURN_START_OF_COPILOT, TURN_ERROR_OF_COPILOT = "assistant.turn_start", "session.error"
+OF_COPILOT = {"assistant.turn_start": TURN_START, "session.error": TURN_END, "abort": TURN_ABORTED}
 HOOKS_OF_COPILOT = "hook.start", "hook.end"  # one of them is the hook that reports a wait, so they do not answer it
 TOOL_RESULT = re.compile(rb'"tool_use_id"\s*:\s*"([^"\\]*)"')  # inside a JSON string the quotes would be escaped
 
@@ -604,9 +604,8 @@ def ends_turn(record: Record) -> bool:
 
 def turn_event(record: Record) -> TurnEvent | None:
     """Return an event about a turn of Codex (0.171.0) or Copilot (1.0.102), or None for any other record."""
-    if record.type in (TURN_START_OF_COPILOT, TURN_ERROR_OF_COPILOT):  # a call that it repeats leaves no error there
-        has_error = record.type == TURN_ERROR_OF_COPILOT
-        return TurnEvent(TURN_END if has_error else TURN_START, parse_timestamp(record.timestamp), has_error)
+    if kind := OF_COPILOT.get(record.type or ""):  # a call that it repeats leaves no error there
+        return TurnEvent(kind, parse_timestamp(record.timestamp), kind == TURN_END)
     if record.type != "event_msg":
         return None
     try:
