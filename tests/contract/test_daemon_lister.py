@@ -48,9 +48,9 @@ def fake(tmp_path):
 
 
 @pytest.fixture
-def daemon(tmp_path, fake):
+def daemon(short_path, fake):
     """Yield a daemon that is not started, with the fake program on its PATH."""
-    with daemon_in(tmp_path / "home") as one:
+    with daemon_in(short_path / "home") as one:
         one.env["PATH"] = f"{fake.folder}:{one.env['PATH']}"
         yield one
 

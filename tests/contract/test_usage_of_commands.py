@@ -67,7 +67,11 @@ def test_an_unknown_flag_is_refused_in_one_line_that_names_the_commands_help(cap
         ("--versoin", "tailhook", "unrecognized arguments: --versoin. Did you mean '--version'?"),
         ("--json", "tailhook", "unrecognized arguments: --json."),
         ("loop statsu --json", "tailhook loop", "there is no command 'statsu'. Did you mean 'status'?"),
-        ("plates", "tailhook plates", "the following arguments are required: {serve,list,dismiss}."),
+        (
+            "plates",
+            "tailhook plates",
+            "the following arguments are required: {serve,list,waits,dismiss,link,sign-out}.",
+        ),
         ("scan --patern=a=b", "tailhook scan", "unrecognized arguments: --patern=a=b. Did you mean '--pattern'?"),
         ("scan --table tols", "tailhook scan", "argument --table: invalid choice: 'tols'. Did you mean 'tools'?"),
         (
