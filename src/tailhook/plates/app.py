@@ -245,7 +245,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
             given = {name: value for name, value in asked.items() if value is not None}
             following = urlencode(given | {"before": f"{last['updated_at']}:{last['session_id']}"})
             answer.headers["Link"] = f'</plates?{following}>; rel="next"'
-        return [hub.describe(plate) for plate in found]
+        return list(hub.apply_to_each(hub.describe, found))
 
     @router.get("/plates/{session_id:path}", responses=missing)
     def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
@@ -298,9 +298,10 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.get("/summary")
     def get_summary() -> SummaryOut:
         """Return how many plates stand in each group of the boards, and those that wait, longest first."""
-        groups = [(group_of(plate), plate) for plate in hub.add_listed(database.iter_open())]
+        every = hub.add_listed(database.iter_open())
+        groups = list(hub.apply_to_each(lambda plate: (group_of(plate), plate), every))
         counts = Counter(group for group, _ in groups)
-        waiting = [hub.describe(plate) for group, plate in groups if group == "waits"]
+        waiting = hub.apply_to_each(hub.describe, (plate for group, plate in groups if group == "waits"))
         return {
             "version": __version__,
             "counts": {group: counts[group] for group in BOARD_GROUPS},

@@ -4,22 +4,26 @@ Each text is encoded once for all listeners. A listener that was away for a shor
 """
 
 import asyncio
+import logging
 import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, repeat
-from typing import Any
+from typing import Any, TypeVar
 from weakref import ref
 
 from sse_starlette import ServerSentEvent
 
+from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
 from tailhook.plates.db import OPEN, Database, SessionProject
 from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, encode
 from tailhook.plates.fields import PlateOut
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate
+
+log = logging.getLogger("tailhook.plates")
 
 PAGE_PLATES = 100  # in one event of the stream, before the changes begin
 MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
@@ -28,6 +32,7 @@ PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwh
 IN_WAITS = [status.value for status, sign in STATUSES.items() if sign["group"] == "waits"]
 NOT_IN_WAITS = [status for status in OPEN if status not in IN_WAITS]
 
+ShownT = TypeVar("ShownT")  # what a caller makes of a plate
 Key = tuple[str, str]  # the event's name, and the session that it is about, if any
 
 
@@ -343,10 +348,13 @@ class Hub:
         return b"".join(self.encode_change(change) for change in reversed(new))
 
     def encode_change(self, change: Published) -> bytes:
-        """Return the event with a change. Its data is encoded once."""
-        if not change.encoded:
-            content = self.describe(change.content) if change.name == "plate" else change.content
-            change.encoded = encode(content)
+        """Return the event with a change, or nothing if its plate cannot be shown. Its data is encoded once."""
+        if not change.encoded and change.name == "plate":
+            shown = list(self.apply_to_each(self.encode_plate, [change.content]))
+            if not shown:
+                return b""
+            change.encoded = shown[0]
+        change.encoded = change.encoded or encode(change.content)
         return event(change.name, change.encoded, self.id_at(change.number))
 
     def take_snapshot(self, database: Database) -> Snapshot:
@@ -369,7 +377,7 @@ class Hub:
             stored = chain(database.iter_open(IN_WAITS), database.iter_open(NOT_IN_WAITS))
             plates = self.add_listed(stored)
             while (page := list(islice(plates, PAGE_PLATES))) or not snapshot.pages:
-                texts = [encode(self.describe(plate)) for plate in page]
+                texts = list(self.apply_to_each(self.encode_plate, page))
                 snapshot.pages.append(event(next(names), f"[{','.join(texts)}]"))
                 loop.call_soon_threadsafe(snapshot.wake)
                 time.sleep(READING_PAUSE_S)
@@ -380,6 +388,23 @@ class Hub:
         except Exception as error:
             snapshot.failure = error
         snapshot.wake()
+
+    def encode_plate(self, plate: Plate) -> str:
+        """Return a plate as JSON."""
+        return encode(self.describe(plate))
+
+    def apply_to_each(self, work: Callable[[Plate], ShownT], plates: Iterable[Plate]) -> Iterator[ShownT]:
+        """Yield what a function returns for each plate. If it raises for a plate, log that, and leave the plate out.
+
+        Another version of tailhook, or a damaged file, can leave a plate that this version cannot show.
+        """
+        for plate in plates:
+            try:
+                found = work(plate)
+            except Exception as error:
+                log.warning("the session %s cannot be shown: %s", plain(plate["session_id"]), plain(repr(error)))
+            else:
+                yield found
 
     def describe(self, plate: Plate) -> PlateOut:
         """Return a plate as the API shows it. Can be called in any thread."""

@@ -1,5 +1,6 @@
 """The tables of the plates, the statements on them, and how a database is opened and migrated."""
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterable
@@ -226,10 +227,19 @@ def open_engine(url: str) -> Engine:
 
     A server can cut an idle connection, so each is tested before its use, and replaced if needed.
     """
-    engine = sa.create_engine(url, pool_pre_ping=sa.make_url(url).get_backend_name() != "sqlite")
+    is_server = sa.make_url(url).get_backend_name() != "sqlite"
+    engine = sa.create_engine(url, pool_pre_ping=is_server, json_deserializer=read_json_column)
     if engine.dialect.name == "sqlite":
         listen(engine, "connect", prepare_sqlite)
     return engine
+
+
+def read_json_column(text: "str | bytes") -> Any:
+    """Return the value of a JSON column, or None if it is damaged: one row must not make all of them unreadable."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def prepare_sqlite(connection: Any, _: object) -> None:
