@@ -3,7 +3,8 @@
 usage: boards_load.py [--plates N] [--browsers N] [--events N]
 
     10,000 open sessions; the web board in Chromium; 200 listeners of the stream, as many as browsers would be, which
-    all connect at one time; a spool of a million events; and the daemon at rest. Exits 1 if a goal is missed.
+    all connect at one time; a spool of a million events of 1,000 sessions, 30 at a time; and the daemon at rest. Exits
+    1 if a goal is missed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from support.browser import launch
 from support.daemon import daemon_in, wait_until
 
 KINDS = ("prompt_submit", "tool_start", "tool_call", "tool_start", "tool_call", "stop")
+ACTIVE = 30  # sessions that send events at one time
 FILTER_KEYS = "project-99"
 REST_S = 20
 # In the page, before its own scripts: the time of the first row, in milliseconds since the address was opened.
@@ -65,7 +67,7 @@ def main() -> int:
             daemon.is_forked = False  # its memory is its own
             daemon.env["TAILHOOK_NO_AUTOSTART"] = "1"
             now = time.time_ns() // 1_000_000
-            write_spool(daemon, options.plates, options.plates, now)
+            write_spool(daemon, options.plates, 1, now)
             daemon.start()
             wait_until(lambda: daemon.ask("GET", "/status").json()["spool_bytes"] == 0)
             pid = daemon.process.pid
@@ -83,7 +85,7 @@ def main() -> int:
             add("memory at rest", memory_mb(daemon.process.pid), "MB", 60)
         with daemon_in(Path(folder) / "backlog") as daemon:
             daemon.is_forked = False
-            write_spool(daemon, options.events, 1000, time.time_ns() // 1_000_000)
+            write_spool(daemon, options.events, options.events // 1000, time.time_ns() // 1_000_000)
             begun = time.monotonic()
             daemon.start()
             wait_until(lambda: daemon.ask("GET", "/status").json()["spool_bytes"] == 0, seconds=3600)
@@ -98,16 +100,20 @@ def main() -> int:
     return int(arrived != options.events or not all(is_met for *_, is_met in rows))
 
 
-def write_spool(daemon, count: int, sessions: int, now: int) -> None:
-    """Put events into the spool, as hooks write them: the last of them happened now, in Unix milliseconds."""
+def write_spool(daemon, count: int, each: int, now: int) -> None:
+    """Put events into the spool, as hooks write them: the last of them happened now, in Unix milliseconds.
+
+    each: events of a session. So many sessions run at one time as in a team: ACTIVE.
+    """
     daemon.state.mkdir(parents=True, mode=0o700)
     with open(daemon.state / "events", "w") as spool:
         os.fchmod(spool.fileno(), 0o600)
         for number in range(count):
-            session = number % sessions
-            kind = KINDS[(number // sessions + session) % len(KINDS)]
-            use = f"t{number // sessions // 2}"
-            tool = f',"tool_name":"Bash","tool_use_id":"{use}","tool_params":{{"command":"make test"}}'
+            turn, place = divmod(number, ACTIVE * each)
+            step, session = divmod(place, ACTIVE)
+            session += turn * ACTIVE
+            kind = KINDS[(step + session) % len(KINDS)]
+            tool = f',"tool_name":"Bash","tool_use_id":"t{step // 2}","tool_params":{{"command":"make test"}}'
             spool.write(
                 f'{{"event_id":"e{number}","event_type":"{kind}","ts":{now - count + number},"mono":{number},'
                 f'"session_id":"s{session:06}","project_path":"/me/src/project-{session % 500}","git_branch":"main",'

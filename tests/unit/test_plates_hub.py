@@ -8,7 +8,7 @@ import pytest
 from support.host import HANGS_S
 
 from tailhook.plates.db import SessionProject
-from tailhook.plates.hub import IN_WAITS, MAX_CHANGES, PAGE_PLATES, Hub
+from tailhook.plates.hub import FIRST_PLATES, IN_WAITS, MAX_CHANGES, PAGE_PLATES, Hub
 from tailhook.plates.rows import empty_plate
 
 
@@ -152,17 +152,17 @@ def test_the_first_page_is_sent_before_the_last_one_is_read_and_has_those_that_w
         class Slow(Plates):
             def iter_open(self, statuses):
                 for number, one in enumerate(super().iter_open(statuses)):
-                    assert number < PAGE_PLATES or first_page_is_there.wait(HANGS_S)
+                    assert number < FIRST_PLATES or first_page_is_there.wait(HANGS_S)
                     yield one
 
         running = [plate(f"s{number}") for number in range(3 * PAGE_PLATES)]
         listener = hub.listen(Slow(*running, plate("asks", status="awaiting_input")))
         [(name, page)] = names_in(await anext(listener))
         first_page_is_there.set()
-        assert (name, page[0]["session_id"], len(page)) == ("plates", "asks", PAGE_PLATES)
+        assert (name, page[0]["session_id"], len(page)) == ("plates", "asks", FIRST_PLATES)
         rest = [names_in(chunk)[0] for chunk in [await anext(listener) for _ in range(4)]]
         assert [name for name, _ in rest] == ["more", "more", "more", "closed"]
-        assert [len(found) for _, found in rest[:3]] == [PAGE_PLATES, PAGE_PLATES, 1]
+        assert [len(found) for _, found in rest[:3]] == [PAGE_PLATES, PAGE_PLATES, PAGE_PLATES + 1 - FIRST_PLATES]
 
     asyncio.run(run())
 

@@ -25,7 +25,8 @@ from tailhook.plates.tables import Plate
 
 log = logging.getLogger("tailhook.plates")
 
-PAGE_PLATES = 100  # in one event of the stream, before the changes begin
+FIRST_PLATES = 20  # in the first event of the stream: as many as a screen shows
+PAGE_PLATES = 100  # in each of the next ones, before the changes begin
 MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
 READING_PAUSE_S = 0.001  # after a page, so that the daemon answers meanwhile
 PAUSE_S = 0.05  # after a listener was sent something; what changes twice meanwhile is sent once
@@ -373,10 +374,10 @@ class Hub:
         loop = asyncio.get_running_loop()
 
         def add_pages() -> None:
-            names = chain(("plates",), repeat("more"))
+            names, sizes = chain(("plates",), repeat("more")), chain((FIRST_PLATES,), repeat(PAGE_PLATES))
             stored = chain(database.iter_open(IN_WAITS), database.iter_open(NOT_IN_WAITS))
             plates = self.add_listed(stored)
-            while (page := list(islice(plates, PAGE_PLATES))) or not snapshot.pages:
+            while (page := list(islice(plates, next(sizes)))) or not snapshot.pages:
                 texts = list(self.apply_to_each(self.encode_plate, page))
                 snapshot.pages.append(event(next(names), f"[{','.join(texts)}]"))
                 loop.call_soon_threadsafe(snapshot.wake)
