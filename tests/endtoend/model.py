@@ -72,7 +72,8 @@ class Model:
     url: where it listens, on loopback.
     requests: those that were answered so, oldest first; `others` those without tools.
 
-    If it cannot answer a request, it answers 500 and raises the reason in the test, which waits in the main thread.
+    If it cannot answer a request, it answers 500 and raises the reason in the test, which waits in the main thread. A
+    model in an answer of another model raises it at its own end, so that the other one fails.
     """
 
     tokens: tuple[int, ...] = ()
@@ -94,7 +95,9 @@ class Model:
             claim = staticmethod(model.claim)
             fail = staticmethod(model.fail)
 
-        self.handler_before = signal.signal(signal.SIGUSR1, self.raise_failure)
+        self.is_tests = threading.current_thread() is threading.main_thread()
+        if self.is_tests:
+            self.handler_before = signal.signal(signal.SIGUSR1, self.raise_failure)
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -107,20 +110,26 @@ class Model:
             with self.lock:
                 self.is_over = True
         finally:  # a signal that was sent before arrives here at the latest
-            signal.signal(signal.SIGUSR1, self.handler_before)
+            if self.is_tests:
+                signal.signal(signal.SIGUSR1, self.handler_before)
             self.server.shutdown()
             self.server.server_close()
             self.thread.join()
+        if self.failure and not self.is_tests:
+            raise self.failure
 
     def fail(self, failure: Exception) -> None:
         """Raise the first failure in the test, unless the test has ended."""
         with self.lock:
             if not self.is_over and not self.failure:
                 self.failure = failure
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
+                if self.is_tests:
+                    signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)
 
     def raise_failure(self, *_) -> None:
         """Raise the failure, as the handler of a signal, which ends any wait."""
+        if self.failure is None:
+            self.handler_before(*_)  # it is that of an outer model
         raise self.failure
 
     def api(self) -> type:

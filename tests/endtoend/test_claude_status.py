@@ -44,15 +44,16 @@ def agent(name):
 
 
 def conversations(main, **agents):
-    """Return answers for the session and its sub-agents, each from its own list; a number is a pause in seconds."""
+    """Return answers for the session and its sub-agents, each from its own list; a number is a pause in seconds.
+
+    The host may end a request during its pause and send it again.
+    """
     answers = {"": iter(main), **{name: iter(those) for name, those in agents.items()}}
 
     def answer(request):
         agent = next((name for name in agents if f"ASKED:{name}." in request.first), "")
-        found = next(answers[agent], "There is nothing more to say.")
-        while isinstance(found, (int, float)):
+        while isinstance(found := next(answers[agent], "There is nothing more to say."), (int, float)):
             time.sleep(found)
-            found = next(answers[agent])
         return found
 
     return [answer] * 50

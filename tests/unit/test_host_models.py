@@ -1,5 +1,6 @@
 """The models that the real hosts talk to: what happens if one of them cannot answer."""
 
+import contextlib
 import sys
 import threading
 from pathlib import Path
@@ -11,7 +12,10 @@ from support.host import HANGS_S
 ENDTOEND = Path(__file__).parents[1] / "endtoend"
 ASKS = {
     "model.Model": ("/v1/messages", {"messages": [], "tools": [{"name": "Bash"}]}),
-    "model_openai.ResponsesModel": ("/v1/responses", {"input": [], "tools": [{"name": "exec_command"}]}),
+    "model_openai.ResponsesModel": (
+        "/v1/responses",
+        {"model": "m", "input": [], "tools": [{"name": "exec_command", "type": "function"}]},
+    ),
     "model_gemini.GeminiModel": ("/v1beta/models/x:streamGenerateContent", {"contents": [], "tools": [{}]}),
 }
 CODEX = {"thread-id": "a", "session-id": "a"}  # headers of its requests
@@ -55,6 +59,48 @@ def test_a_model_that_cannot_answer_ends_the_wait_of_its_test_with_the_reason(as
         wait_for_ever()
     asking.join()
     assert [(one.status_code, one.json()["error"]["message"]) for one in answers] == [(500, str(failure.value))]
+
+
+def wait_for_failure(ask, models, asked):
+    """Ask one of a test's models, and wait in the main thread until its failure ends the wait."""
+    with contextlib.ExitStack() as stack:
+        entered = [stack.enter_context(model) for model in models]
+        asking, _ = in_thread(ask, entered[asked])
+        try:
+            assert not threading.Event().wait(HANGS_S), "the test has waited to its end"
+        finally:
+            asking.join()
+
+
+def test_a_model_in_an_answer_of_another_model_answers(asked):
+    kind, ask = asked
+
+    def answer(request):
+        with kind("Fine.") as inner:
+            assert ask(inner).status_code == 200
+        return "Fine, too."
+
+    with kind(answer) as model:
+        assert ask(model).status_code == 200
+
+
+def test_what_a_model_in_an_answer_of_another_model_cannot_answer_ends_the_wait_of_the_test(asked):
+    kind, ask = asked
+
+    def answer(request):
+        with kind(cannot_answer) as inner:
+            assert ask(inner).status_code == 500
+        return "It is not used."
+
+    with pytest.raises(AssertionError, match="KeyError: 'other'"):
+        wait_for_failure(ask, [kind(answer)], 0)
+
+
+@pytest.mark.parametrize("failing", [0, 1])
+def test_of_two_models_of_a_test_each_can_end_its_wait(asked, failing):
+    kind, ask = asked
+    with pytest.raises(AssertionError, match="KeyError: 'other'"):
+        wait_for_failure(ask, [kind(cannot_answer), kind(cannot_answer)], failing)
 
 
 def test_a_model_that_fails_after_its_test_harms_no_other(asked):
