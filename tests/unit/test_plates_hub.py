@@ -8,7 +8,7 @@ import pytest
 from support.host import HANGS_S
 
 from tailhook.plates.db import SessionProject
-from tailhook.plates.hub import FIRST_PLATES, IN_WAITS, MAX_CHANGES, PAGE_PLATES, Hub
+from tailhook.plates.hub import FIRST_PLATES, IN_WAITS, MAX_CHANGES, PAGE_PLATES, PAUSE_S, Hub
 from tailhook.plates.rows import empty_plate
 
 
@@ -133,6 +133,30 @@ def test_a_change_is_encoded_once_for_all_listeners(monkeypatch):
 
     asyncio.run(run())
     assert described == ["s"]
+
+
+def test_the_pause_of_a_listener_grows_with_their_number(monkeypatch):
+    """So all listeners together are sent at most so many parts a second, and a single one gets each change."""
+    pauses = []
+
+    async def pause(seconds):
+        pauses.append(seconds)
+
+    async def run():
+        hub, database = await loaded(), Plates()
+        for number in (1, 2, 3):
+            listener = await begin(hub, database)
+            kept.append(listener)
+            monkeypatch.setattr("tailhook.plates.hub.asyncio.sleep", pause)
+            hub.publish_plate(plate("s", error=str(number)))
+            await anext(listener)
+            hub.publish_plate(plate("s", error="next"))
+            await anext(listener)
+            monkeypatch.undo()
+
+    kept = []
+    asyncio.run(run())
+    assert pauses == [PAUSE_S * number for number in (1, 2, 3)]
 
 
 def test_listeners_that_come_together_share_one_reading_of_the_plates():
