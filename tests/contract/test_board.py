@@ -427,6 +427,30 @@ def test_a_dismissal_that_cannot_be_done_is_reported(own_daemon):
     sit(play)
 
 
+def test_the_chosen_session_stays_chosen_while_the_daemon_sends_all_again_in_pages(board_daemon):
+    """As after a restart of the daemon: the board may be drawn between two pages."""
+    for name in ("first", "second", "third"):
+        board_daemon.post("prompt_submit", name, project_path=f"/home/ada/{name}")
+
+    async def play(person):
+        await person.sees("first", "second", "third")
+        await person.press("down", "down")
+        board, chosen = person.app, person.chosen
+        pages = [[board_daemon.ask("GET", f"/plates/{name}").json()] for name in board.plates if name != chosen]
+        board.handle("plates", pages[0])
+        board.redraw()
+        board.handle("more", [*pages[1], board_daemon.ask("GET", f"/plates/{chosen}").json()])
+        board.redraw()
+        board.handle("closed", {"sessions": 0})
+        board.redraw()
+        assert person.chosen == chosen
+        board.handle("plates", pages[0])  # the others are gone
+        board.handle("closed", {"sessions": 0})
+        assert [*board.plates] == [pages[0][0]["session_id"]]
+
+    sit(play)
+
+
 def test_c_shows_the_closed_ones_and_hides_them(board_daemon):
     board_daemon.post("tool_start", "over", project_path="/home/ada/legacy", tool_name="Bash", ts=1)
     board_daemon.post("session_end", "over", project_path="/home/ada/legacy", ts=2)

@@ -318,7 +318,7 @@ class Board(App[None]):
         self.statuses = StatusesOut(groups=[], statuses=[], marks=[], filter_fields="", long_wait_hours=0)
         self.plates: dict[str, PlateOut] = {}
         self.failure: TailhookError | None = None  # why it ended by itself
-        self.before: dict[str, PlateOut] = {}  # the plates as they were, while the daemon sends all of them again
+        self.arriving: dict[str, PlateOut] | None = None  # all open plates while the daemon sends them
         self.known = False  # whether all open plates have been received once
         self.closed = False  # whether closed and hidden plates are shown
         self.closed_count = 0  # closed plates that the daemon has
@@ -380,16 +380,18 @@ class Board(App[None]):
             self.filter.placeholder = self.statuses["filter_fields"]
             return
         self.connected, self.away_since = True, None
-        if name == "plates":
-            self.before, self.plates, self.backlog = self.plates, {}, 0
         if name in ("plates", "more"):
-            for plate in map(read_plate, fields):
-                self.put(plate, self.before.get(plate["session_id"]))
+            if name == "plates" or self.arriving is None:
+                self.arriving, self.backlog = {}, 0
+            found = {plate["session_id"]: plate for plate in map(read_plate, fields)}
+            self.arriving |= found
+            if not self.known:  # those of the first time are shown at once
+                self.plates |= found
         elif name == "closed":
-            is_all, self.before, self.known = bool(self.before) or not self.known, {}, True
             self.closed_count = fields["sessions"]
-            if is_all and self.closed:
-                self.load_closed()
+            if self.arriving is not None:
+                self.replace_plates(self.arriving.values())
+            self.arriving, self.known = None, True
         elif name == "catching_up":
             self.backlog = fields["events"]
         elif name == "plate":
@@ -401,6 +403,15 @@ class Board(App[None]):
             for session_id in fields.keys() & self.plates.keys():
                 self.plates[session_id]["name"] = plain(fields[session_id])
         self.changed = True
+
+    def replace_plates(self, every: Iterable[PlateOut]) -> None:
+        """Show these open plates in place of the ones before. Closed ones that are shown stay."""
+        before = self.plates
+        self.plates = {name: one for name, one in before.items() if one["status"] is Status.CLOSED}
+        for plate in every:
+            self.put(plate, before.get(plate["session_id"]))
+        if self.closed:
+            self.load_closed()
 
     def put(self, plate: PlateOut, before: PlateOut | None) -> None:
         """Store a plate that is shown, and call the alerts if it started to need attention.
@@ -568,8 +579,7 @@ class Board(App[None]):
         if self.closed:
             self.load_closed()
         else:
-            is_open = {name: one for name, one in self.plates.items() if one["status"] is not Status.CLOSED}
-            self.plates = is_open
+            self.plates = {name: one for name, one in self.plates.items() if one["status"] is not Status.CLOSED}
         self.show()
 
     @work(exclusive=True, group="closed")

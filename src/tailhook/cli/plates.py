@@ -253,8 +253,11 @@ def silence_stderr() -> None:
 
 def print_link(link: str) -> None:
     """Print the board's link."""
+    from tailhook.plates.browsers import CODE_LIFETIME_MIN
+
     if link:
-        print_lines(f"Open the board (the link signs in one browser tab, once, within 10 minutes): {link}")
+        limits = f"the link signs in one browser tab, once, within {CODE_LIFETIME_MIN} minutes"
+        print_lines(f"Open the board ({limits}): {link}")
         sys.stdout.flush()
 
 
@@ -298,8 +301,7 @@ def list_plates(arguments: argparse.Namespace) -> None:
 
 def print_summary(as_json: bool) -> None:
     """Print how many sessions wait, and for what, in one line or as JSON. `print_short_list` does that faster."""
-    check_daemon_version()
-    summary = request_daemon("GET", "/summary")
+    summary = request_running_daemon("GET", "/summary")
     if as_json:
         print_json(summary_json(summary))
     else:
@@ -317,8 +319,7 @@ def print_waits(arguments: argparse.Namespace) -> None:
     if arguments.project is not None:
         folder = os.path.abspath(Path(project_argument(arguments.project)).expanduser())  # noqa: PTH100 - no links
         wanted["project"] = [arguments.project, folder]
-    check_daemon_version()
-    answer = request_daemon("GET", "/waits", params=wanted)
+    answer = request_running_daemon("GET", "/waits", params=wanted)
     if arguments.json:
         print_json(waits_facts(answer))
     else:
@@ -380,14 +381,10 @@ def sign_out(_: argparse.Namespace) -> None:
     print_lines(f"Signed out {counted(count, 'browser tabs')}. To sign in again:  tailhook plates link")
 
 
-def request_running_daemon(method: str, path: str) -> "Any":
+def request_running_daemon(method: str, path: str, **options: "Any") -> "Any":
     """Send a request to the daemon and return its answer. Raises VersionError if it is of another version."""
-    try:
-        from tailhook.plates.client import check_running_version
-    except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
-    check_running_version()
-    return request_daemon(method, path)
+    check_daemon_version()
+    return request_daemon(method, path, **options)
 
 
 def request_daemon(method: str, path: str, **options: "Any") -> "Any":

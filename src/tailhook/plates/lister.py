@@ -146,7 +146,7 @@ class Lister:
         self.hub.publish_list(self.before)
 
     def note_failure(self, words: str) -> None:
-        """Log why there is no list, unless it is the reason before again, and publish that no session is known."""
+        """Publish that no session is known. Log the reason, if it is another one than at the last failure."""
         if self.hub.list_failure != words:
             self.hub.list_failure = words
             log.warning("claude agents --json failed, so sessions without hooks are not shown: %s", words)
