@@ -13,7 +13,7 @@ import httpx
 import psutil
 from model import Model
 from run_hosts import host_path
-from support.daemon import sse, wait_until
+from support.daemon import daemon_in, sse, wait_until
 from support.terminal import Terminal
 
 ENTER, ESCAPE, DOWN, TAB = "\r", "\x1b", "\x1b[B", "\t"
@@ -176,6 +176,17 @@ def session(claude, daemon, model: Model, *flags: str, mode: str = "default"):
         yield one
     finally:
         one.end()
+
+
+@contextmanager
+def board_of(claude):
+    """Yield a function that starts a session of Claude Code with its events reported to a running daemon."""
+    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
+    claude.idle_notification_ms = 60_000
+    claude.tailhook("install", "--yes", "--with", "plates")
+    with daemon_in(claude.home) as daemon:
+        daemon.start()
+        yield lambda model, *flags, **options: session(claude, daemon, model, *flags, **options)
 
 
 def mcp_flags() -> list[str]:

@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from interactive import ENTER, ESCAPE, session
+from interactive import ENTER, ESCAPE, board_of
 from model import Model, bash, use
 from run_hosts import host_path
 from support.daemon import daemon_in, wait_until
@@ -16,16 +16,11 @@ QUESTION = {"question": "Which database?", "header": "Database", "multiSelect": 
 
 @pytest.fixture
 def board(claude):
-    """Yield a function that starts a session of Claude Code with its events reported to a running daemon."""
-    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
-    claude.idle_notification_ms = 60_000
-    claude.tailhook("install", "--yes", "--with", "plates")
     config = claude.home / ".config" / "tailhook" / "config.json"
     config.parent.mkdir(parents=True, exist_ok=True)
     config.write_text(json.dumps({"plates": {"notify": {"terminal": ["osc9", "osc777"]}}}))
-    with daemon_in(claude.home) as daemon:
-        daemon.start()
-        yield lambda model, *flags, **options: session(claude, daemon, model, *flags, **options)
+    with board_of(claude) as begin:
+        yield begin
 
 
 def row(host):

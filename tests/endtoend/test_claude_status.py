@@ -7,9 +7,9 @@ import threading
 import time
 
 import pytest
-from interactive import DOWN, ENTER, ESCAPE, TAB, mcp_flags, session
+from interactive import DOWN, ENTER, ESCAPE, TAB, board_of, mcp_flags
 from model import MessagesHandler, Model, bash, use
-from support.daemon import daemon_in, wait_until
+from support.daemon import wait_until
 
 from tailhook.plates.schemas import MAX_TIME_MS
 
@@ -28,14 +28,9 @@ QUESTION = use(
 
 
 @pytest.fixture
-def board(claude, tmp_path):
-    """Yield a function that starts a session of Claude Code with its events reported to a running daemon."""
-    claude.env["TAILHOOK_NO_AUTOSTART"] = "1"
-    claude.idle_notification_ms = 60_000
-    claude.tailhook("install", "--yes", "--with", "plates")
-    with daemon_in(claude.home) as daemon:
-        daemon.start()
-        yield lambda model, *flags, **options: session(claude, daemon, model, *flags, **options)
+def board(claude):
+    with board_of(claude) as begin:
+        yield begin
 
 
 def agent(name):
