@@ -20,7 +20,7 @@ TITLE = re.compile(r"\x1b\]0;([^\x07\x1b]*)")  # OSC 0: the host's sign of its w
 
 @pytest.fixture
 def answered(claude):
-    """Yield a function that starts a session whose person has a hook that gives an answer at an event."""
+    """Yield a function that starts a session with a hook of the person: it gives an answer at an event."""
     with board_of(claude) as begin:
 
         def start(model, event, **answer):
