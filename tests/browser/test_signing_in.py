@@ -1,10 +1,12 @@
 """Signing a browser in. Other users get nothing of it that opens the board."""
 
+import contextlib
 import json
 import re
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 from typing import NamedTuple
 
 import pytest
@@ -67,6 +69,41 @@ def stranger():
     yield make
     for one in made:
         one.close()
+
+
+class Recorder(ThreadingTCPServer):
+    """Passes connections on to a port, and keeps all bytes: what a browser sends and gets, also that of its workers."""
+
+    def __init__(self, port):
+        self.sent, self.received = sent, received = bytearray(), bytearray()
+
+        class Handler(BaseRequestHandler):
+            def handle(self):
+                with socket.create_connection(("127.0.0.1", port)) as daemon:
+                    back = threading.Thread(target=pass_on, args=(daemon, self.request, received))
+                    back.start()
+                    pass_on(self.request, daemon, sent)
+                    back.join()
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.thread = threading.Thread(target=self.serve_forever, args=(0.05,))
+        self.thread.start()
+
+    def server_close(self):
+        self.shutdown()
+        super().server_close()
+        self.thread.join()
+
+
+def pass_on(source, target, kept):
+    """Pass on what a connection sends, until it ends, and append it to `kept`. Then end both directions."""
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            kept += data
+            target.sendall(data)
+    for one in (source, target):
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
 
 
 class SignedIn(NamedTuple):
@@ -253,6 +290,58 @@ def test_a_browser_that_keeps_nothing_is_signed_in_until_the_page_is_left(own, n
     expect(row(page, "first")).to_be_visible()
     page.reload()
     expect(page.locator("#connection")).to_have_text("signed out")
+
+
+# ---- the token -------------------------------------------------------------------
+
+
+def use_board(page, daemon):
+    """Use the board: details, hiding, filter, groups, the history, a change, and the page loaded again."""
+    row(page, "first").click()
+    expect(page.get_by_role("dialog").locator(".events li")).to_have_count(2)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Hide first").click()
+    page.get_by_role("button", name="Undo").click()
+    page.keyboard.press("g")
+    page.locator("#history summary").click()
+    expect(page.locator("#history tbody tr").first).to_be_visible()
+    daemon.post("prompt_submit", project_path="/src/first", ts=at(3))
+    expect(row(page, "first").locator(".status")).to_have_text("running")
+    page.reload()
+    expect(page.locator("#connection")).to_have_text("live")
+    page.get_by_role("searchbox").fill("first")
+    expect(row(page, "first")).to_be_visible()
+
+
+KEPT = """async () => JSON.stringify([
+    Object.entries(sessionStorage), Object.entries(localStorage), document.cookie, await indexedDB.databases(),
+    await caches.keys(), history.state, name, location.href, document.documentElement.outerHTML
+])"""
+
+
+@pytest.mark.parametrize("script", ["", "delete globalThis.SharedWorker;"], ids=["shared worker", "stream in the page"])
+def test_the_token_of_the_port_is_in_nothing_that_a_browser_sends_gets_or_keeps(own, new_context, script):
+    own.start().post("prompt_submit", project_path="/src/first", ts=at(1))
+    own.post("permission_asked", project_path="/src/first", tool_name="Bash", tool_params={"command": "make"}, ts=at(2))
+    token, port = own.token, int(own.base.rpartition(":")[2])
+    with Recorder(port) as wire:
+        context = new_context()
+        context.add_init_script(script)
+        page = context.new_page()
+        page.goto(own.link.replace(str(port), str(wire.server_address[1])))
+        expect(row(page, "first")).to_be_visible()
+        use_board(page, own)
+        kept = page.evaluate(KEPT)
+        assert context.cookies() == []
+        context.close()
+    code, secret = own.link.partition("once=")[2], re.search(r"tab-[\w-]+", kept)[0]
+    assert f"Bearer {code}".encode() in wire.sent
+    assert f"Bearer {secret}".encode() in wire.sent
+    assert b"first" in wire.received
+    pieces = {token[start : start + 12] for start in range(len(token) - 11)}  # an answer comes in chunks
+    assert len(pieces) > 30
+    everything = wire.sent + wire.received + kept.encode()
+    assert not [piece for piece in pieces if piece.encode() in everything]
 
 
 # ---- the stream ------------------------------------------------------------------

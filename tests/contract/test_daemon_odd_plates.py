@@ -82,3 +82,18 @@ def test_a_change_of_an_odd_plate_ends_no_stream(daemon, spoil):
     daemon.post("prompt_submit", "good")
     thread.join(HANGS_S)
     assert names == ["good"]
+
+
+def test_a_plate_that_cannot_be_shown_is_named_once_on_stderr(own):
+    own.is_forked = False
+    own.start().post("permission_asked", "good")
+    own.post("permission_asked", "odd\x1b[31m")
+    with closing(sqlite3.connect(own.state / "plates.db", timeout=STARTS)) as connection, connection:
+        connection.execute("UPDATE plates SET status = 'of-a-newer-version' WHERE session_id LIKE 'odd%'")
+    for _ in range(3):
+        assert names_in(own.ask("GET", "/plates").json()) == {"good"}
+        assert own.ask("GET", "/summary").status_code == 200
+    own.process.terminate()
+    _, said = own.process.communicate(timeout=HANGS_S)
+    reason = "ValueError(\"'of-a-newer-version' is not a valid Status\")"
+    assert said == f"tailhook: the session odd\\x1b[31m cannot be shown: {reason}\n"
