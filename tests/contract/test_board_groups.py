@@ -20,6 +20,20 @@ def test_a_row_shows_what_its_session_asks_with_the_choices(board_daemon):
     sit(play)
 
 
+def test_a_row_shows_that_its_session_asks_for_a_permission_and_for_what(board_daemon):
+    board_daemon.post("permission_asked", "run", tool_name="Bash", tool_params={"command": "git push"})
+    board_daemon.post("permission_asked", "use", tool_name="Write", tool_params={"file_path": "/p/src/app.py"})
+    board_daemon.post("permission_asked", "other")
+    board_daemon.post("tool_start", "busy", tool_name="Bash", tool_params={"command": "make"})
+
+    async def play(person):
+        await person.sees(
+            "   asks to run git push", "   asks to use Write src/app.py", "   asks for a permission", " Bash make"
+        )
+
+    sit(play)
+
+
 def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_daemon):
     asked = {"question": "Where should it be kept?", "choices": ["cookie", "localStorage", "in the profile"]}
     place = {"project_path": "/p/shop", "git_branch": "feat/dark-mode"}

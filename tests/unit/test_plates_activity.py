@@ -37,7 +37,7 @@ ACTIVITIES = [
     ([("tool_start:ExitPlanMode", {"plan": "Two steps"})], {"words": "shows a plan", "text": "Two steps"}),
     (
         [("permission_asked:Bash", {"command": "rm -r build"})],
-        {"words": "asks to run", "tool": "Bash", "text": "rm -r build", "is_code": True},
+        {"words": "asks to run", "text": "rm -r build", "is_code": True},
     ),
     (
         [("permission_asked:Write", {"file_path": "/p/a"})],

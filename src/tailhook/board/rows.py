@@ -140,12 +140,11 @@ def draw_activity(plate: PlateOut, now: float, width: int) -> Text:
     elif plate["silent_since"]:
         text.append(status_words(plate, now), DIM)
     text_style = TONE_COLOURS["error"] if plate["status"] is Status.ERROR else TOOL if activity["is_code"] else ""
-    is_plain = activity["words"].startswith("asks") and (activity["tool"] or activity["text"])  # the sign shows it
-    shown = "" if is_plain else activity["words"]
+    shown = "" if activity["words"] == "asks" and activity["text"] else activity["words"]  # the sign shows it
     for words, style in ((shown, DIM), (activity["tool"], TOOL)):
         if words:
             text.append(" " if len(text) else "").append(words, style)
-    is_path = activity["is_code"] and activity["tool"] != SHELL_TOOL
+    is_path = activity["is_code"] and activity["tool"] not in ("", SHELL_TOOL)
     room = width - text.cell_len - 1
     if activity["text"]:
         words = cut_left(activity["text"], room) if is_path else activity["text"]

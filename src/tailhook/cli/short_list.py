@@ -71,7 +71,8 @@ def ask_words(activity: "Any") -> str:
     shown = text if len(text) <= MAX_WORD_CHARS else f"{text[: MAX_WORD_CHARS - 1].rstrip()}…"
     if activity["words"] == "asks" and shown:
         return f'"{shown}"'
-    return f"{tool} {shown}".strip() or activity["words"]
+    name = "Bash" if activity["words"] == "asks to run" else tool
+    return f"{name} {shown}".strip() or activity["words"]
 
 
 def summary_json(summary: "Any") -> "dict[str, Any]":

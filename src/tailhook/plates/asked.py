@@ -14,7 +14,7 @@ from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES
 from tailhook.hook.plates import tool_params
 from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES, parse_host_record, recognize_record
-from tailhook.machines.plates import HOST, MCP_SERVER, PLAN_TOOL, SHELL_TOOL, OpenTool, Status
+from tailhook.machines.plates import HOST, MCP_SERVER, PLAN_TOOL, OpenTool, Status
 from tailhook.machines.quoting import plain_text
 from tailhook.machines.secrets import MASK, is_secret_name
 from tailhook.plates.changes import situation_of
@@ -48,7 +48,7 @@ def read_asked(plate: Plate, can_read: bool) -> AskedOut | None:
     activity = activity_of(plate)
     asked: AskedOut = {
         "words": activity["words"],
-        "tool": "" if tool.name == SHELL_TOOL else activity["tool"],  # "asks to run" names it already
+        "tool": activity["tool"],
         "questions": [],
         "inputs": [],
         "plan": [],

@@ -250,10 +250,9 @@ def describe_approval(plate: Plate, tool: OpenTool) -> ActivityOut:
     """Return for what a session asks an approval."""
     if tool.name == PLAN_TOOL:
         return make_activity("shows a plan", text=tool.about)
-    about = describe_tool(plate, tool)
     if tool.name == SHELL_TOOL and tool.about:
-        return {**about, "words": "asks to run"}
-    return {**about, "words": "asks to use" if tool.name else "asks for a permission"}
+        return make_activity("asks to run", text=tool.about, is_code=True)
+    return {**describe_tool(plate, tool), "words": "asks to use" if tool.name else "asks for a permission"}
 
 
 def describe_tool(plate: Plate, tool: OpenTool) -> ActivityOut:

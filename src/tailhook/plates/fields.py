@@ -55,7 +55,7 @@ class ActivityOut(TypedDict):
     """What a session asks, does or did last, in parts that a board sets apart.
 
     words: such as "asks to run", "shows a plan", "thinking", "loop paused"; "" if the rest speaks for itself.
-    tool: its name, such as "Bash"; "" if none is meant.
+    tool: its name, such as "Bash"; "" if none is meant, or if the words name it already ("asks to run").
     text: a question, a command, a file below the project, an error, the first line of a message; "" if not known.
     choices: the answers that a question offers.
     is_code: whether the text is a command or a path.
@@ -250,7 +250,7 @@ class ContextOut(TypedDict):
 class AskedOut(TypedDict):
     """What a session waits for: the whole of it if this computer has the session's transcript.
 
-    words, tool: as in the activity, but without the shell's tool.
+    words, tool: as in the activity.
     inputs: of the tool that asks for an approval.
     plan: the plan that is to be approved.
     """

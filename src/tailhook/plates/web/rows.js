@@ -77,8 +77,8 @@ function activity(plate) {
     add("key", tool || text ? `quiet since ${at} in` : `quiet since ${at}`);
   } else if (plate.silent_since) add("key silence", statusWords(plate));
   if (words !== "asks" || !text) add("key", words);
-  if (tool && !(isBoxed && words === "asks to run")) add(isBoxed ? "name" : "code", tool);
-  if (is_code && text && tool !== SHELL) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
+  add(isBoxed ? "name" : "code", tool);
+  if (is_code && text && tool && tool !== SHELL) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
   else add(is_code || !isBoxed ? "code" : "said", text);
   choices.forEach((choice, at) => add("choice", `${at + 1} ${choice}`));
   return found;
