@@ -90,6 +90,17 @@ def test_without_a_daemon_a_bar_shows_nothing_and_stderr_has_the_reason(own):
     assert done.stderr == "tailhook: no daemon answers. Start one:  tailhook plates serve\n"
 
 
+@pytest.mark.parametrize("flags", [(), ("--short",), ("--waiting", "--short")])
+def test_a_socket_in_a_folder_that_other_users_can_change_is_not_asked(board_daemon, flags):
+    fill(board_daemon)
+    board_daemon.runtime.chmod(0o777)
+    done = tailhook("plates", "list", *flags, env=board_daemon.env, cwd=board_daemon.home)
+    board_daemon.runtime.chmod(0o700)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"tailhook: {board_daemon.runtime} can be written by other users")
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_status_bar_loads_little(board_daemon):
     code = (
         "import sys; from tailhook.cli import main; main(['plates', 'list', '--waiting', '--short']);"

@@ -4,6 +4,7 @@ import sys
 
 from tailhook._core import parse_json
 from tailhook.hook.answer import plain
+from tailhook.stores.atomic import check_folder
 from tailhook.stores.daemon import HTTP_SOCKET
 from tailhook.stores.spool import runtime_folder
 
@@ -32,10 +33,12 @@ def request_summary() -> "Any":
     """Return the daemon's answer to `GET /summary`, over its Unix socket. Raises OSError and ValueError."""
     from _socket import AF_UNIX, SOCK_STREAM, socket  # `socket` itself would take longer than the request
 
+    folder = runtime_folder()
+    check_folder(folder)
     connection = socket(AF_UNIX, SOCK_STREAM)
     try:
         connection.settimeout(SUMMARY_TIMEOUT_S)
-        connection.connect(f"{runtime_folder()}/{HTTP_SOCKET}")
+        connection.connect(f"{folder}/{HTTP_SOCKET}")
         connection.sendall(b"GET /summary HTTP/1.0\r\nHost: localhost\r\n\r\n")  # RFC 1945: then it closes
         parts = []
         while part := connection.recv(1 << 16):
