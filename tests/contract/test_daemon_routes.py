@@ -42,8 +42,9 @@ def test_no_secret_of_a_session_is_stored_or_shown(own, tmp_path):
     for name in SECRETS:
         text = written(name)[1]
         own.post("tool_call", "s", tool_params={"command": text}, error=text, transcript_path=str(transcript))
+        own.post("stop_paused", "s", title=f"A {text}", prompt=text, reply=text)
     details = own.ask("GET", "/plates/s?events=1000").json()
-    assert len(details["events"]) == len(SECRETS)
+    assert len(details["events"]) == 2 * len(SECRETS)
     own.stop()
     stored = b"".join(path.read_bytes() for path in own.state.glob("plates.db*")).decode("latin-1")
     for name in SECRETS:

@@ -155,6 +155,15 @@ def test_no_secret_of_an_error_or_a_command_reaches_the_spool(plates):
         assert not is_shown(name, line), line
 
 
+@pytest.mark.parametrize("name", ["GitHub", "AWS secret", "JWT", "URL", "password variable", "signed URL"])
+def test_no_secret_of_a_prompt_a_title_or_a_reply_reaches_the_spool(plates, name):
+    _, text = written(name)
+    begun = send(plates, hook_event_name="UserPromptSubmit", prompt=f"Run {text}", session_title=f"The {text}")
+    ended = send(plates, hook_event_name="Stop", last_assistant_message=f"I ran {text}")
+    assert [begun["prompt"][:4], begun["title"][:4], ended["reply"][:6]] == ["Run ", "The ", "I ran "]
+    assert not is_shown(name, spool(plates).read_text())
+
+
 def test_an_error_is_one_line_of_its_first_words(plates):
     event = send(plates, hook_event_name="PostToolUseFailure", error="No `x`:\n\tline 2\x1b[31m\u00a0" + "a b " * 100)
     assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:MAX_REPORTED_CHARS].rstrip()
@@ -272,7 +281,7 @@ def test_of_a_prompt_and_of_the_last_message_the_first_line_is_kept(plates, text
 
 
 @pytest.mark.parametrize(
-    ("title", "expected"), [("Fix the race", "Fix the race"), ("x" * 5000, "x" * 1000), ("", None), (["x"], None)]
+    ("title", "expected"), [("Fix the race", "Fix the race"), ("x" * 5000, "x" * 200), ("", None), (["x"], None)]
 )
 def test_a_start_and_a_prompt_have_the_sessions_title(plates, title, expected):
     for name in ("SessionStart", "UserPromptSubmit"):

@@ -60,7 +60,7 @@ PERSONS_SOURCES = "user", "sdk"  # of a prompt; with any other source, Claude Co
 # Without a source: the beginnings of the prompts of Claude Code and of Copilot at the end of a background task.
 HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
-MAX_TITLE_CHARS = 1000  # the daemon keeps MAX_REPORTED_CHARS, and masks a secret that it would cut there
+MAX_SEARCHED_CHARS = 1000  # of a text, for its first words
 MAX_CHOICES = 10  # of a question
 # What a tool works on, by the names in its input.
 TOOL_SUBJECTS = "command", "question", "plan", "url", "pattern", "query", "description"
@@ -108,7 +108,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_path": event.transcript_path(),
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "title": get_text(payload, "session_title")[:MAX_TITLE_CHARS],
+        "title": title_of(payload),
         "prompt": prompt_of(payload) if kind == "prompt_submit" else "",
         "reply": reply_of(event) if kind in ENDS_OF_TURNS else "",
         "tool_name": tool_name(payload)[:MAX_REPORTED_CHARS],
@@ -211,6 +211,16 @@ def shown_choices(question: "dict[str, Any]") -> list[str]:
     return [plain_words(one, MAX_REPORTED_CHARS) for one in labels[:MAX_CHOICES] if one and isinstance(one, str)]
 
 
+def title_of(payload: "Payload") -> str:
+    """Return the name that a person gave the session, or ""."""
+    title = get_text(payload, "session_title")
+    if not title:
+        return ""
+    from tailhook.machines.quoting import plain_words
+
+    return plain_words(title, MAX_REPORTED_CHARS)
+
+
 def prompt_of(payload: "Payload") -> str:
     """Return the first line of the prompt that a person typed; "" if the host wrote it."""
     return "" if is_hosts_prompt(payload) else first_words(get_text(payload, "prompt"))
@@ -229,7 +239,7 @@ def first_words(text: str) -> str:
     """
     from tailhook.machines.quoting import plain_words
 
-    for line in text.lstrip()[:MAX_TITLE_CHARS].split("\n"):
+    for line in text.lstrip()[:MAX_SEARCHED_CHARS].split("\n"):
         mark, _, rest = line.strip().partition(" ")
         words = plain_words((rest if mark in LINE_MARKS else line).replace("**", ""), MAX_REPORTED_CHARS)
         if any(map(str.isalnum, words)):
