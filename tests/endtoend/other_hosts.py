@@ -289,7 +289,7 @@ class Copilot(OtherHost):
 
     def terminal_argv(self, *prompt: str) -> list[str]:
         """Return the same in a terminal."""
-        return [*self.permissions, "--interactive", *prompt]
+        return [*self.permissions, *prompt]
 
     def variables(self, url: str) -> dict[str, str]:
         """Return a provider that speaks the Messages API."""
