@@ -105,6 +105,61 @@ def test_codex_writes_session_folder_and_model_once_and_every_later_record_has_t
         assert [one.model for one in session.reversed(roles={"assistant"})] == ["m-2", "m-1", "m-1", None]
 
 
+# Lines as Codex 0.29.0 wrote them, and the first ones of 0.8.0 and 0.20.0.
+OLD_META = {"id": "s-1", "timestamp": TIME, "instructions": None, "git": {"branch": "main"}}
+OLD_META_0_8 = {"id": "s-1", "timestamp": TIME, "instructions": None}
+OLD_META_0_20 = {"id": "s-1", "timestamp": TIME, "instructions": "Be brief.", "git": {}}
+
+
+def bare(role, kind, text):
+    return {"type": "message", "id": None, "role": role, "content": [{"type": kind, "text": text}]}
+
+
+OLD_CODEX = [
+    OLD_META,
+    {"record_type": "state"},
+    bare("user", "input_text", "<environment_context>\n  <cwd>/p</cwd>\n</environment_context>"),
+    bare("user", "input_text", "Do the work."),
+    {"type": "reasoning", "summary": [], "content": None, "encrypted_content": "x"},
+    {"type": "function_call", "id": "fc_1", "name": "shell", "arguments": '{"command": ["ls"]}', "call_id": "c1"},
+    {
+        "type": "function_call_output",
+        "call_id": "c1",
+        "output": '{"output":"no","metadata":{"exit_code":1,"duration_seconds":0.0}}',
+    },
+    bare("assistant", "output_text", "Done: TODO."),
+]
+
+
+@pytest.mark.parametrize("first", [OLD_META, OLD_META_0_8, OLD_META_0_20])
+def test_a_rollout_of_codex_from_before_september_2025_is_read(first):
+    with opened(first, *OLD_CODEX[1:]) as session:
+        found = list(session)
+        assert session.host == "codex"
+        assert session.last_message() == "Done: TODO."
+        assert [one.text for one in found if one.is_prompt] == ["Do the work."]
+        assert [tool.input for one in found for tool in one.tools] == [{"command": ["ls"]}]
+        assert [one.is_error for record in found for one in record.tool_results] == [True]
+        assert {one.session_id for one in found} == {"s-1"}
+        assert [one.cwd for one in found] == [None, None, *["/p"] * 6]
+        assert [one.git_branch for one in found][-1] == first.get("git", {}).get("branch")
+        assert [everything(one) for one in session.reversed()] == [everything(one) for one in found][::-1]
+
+
+def test_a_scan_finds_what_is_in_a_rollout_of_codex_from_before_september_2025(tmp_path):
+    (tmp_path / "rollout-2025-08-01.jsonl").write_bytes(written(*OLD_CODEX))
+    result = scan(tmp_path, "matches", patterns={"todo": "TODO"})
+    assert [(row.session_id, row.context) for row in result.rows()] == [("s-1", "Done: TODO.")]
+    [session] = scan(tmp_path, "sessions").rows()
+    assert (session.project, session.prompts) == ("/p", 1)
+    [tool] = scan(tmp_path, "tools").rows()
+    assert (tool.name, tool.command, tool.is_error) == ("shell", "ls", True)
+    assert list(scan(tmp_path, "usage").rows()) == []
+    records = scan(tmp_path, "records")
+    assert {row.host for row in records.rows()} == {"codex"}
+    assert records.report.unknown_types == {}
+
+
 def test_codex_tools_have_their_arguments_and_results():
     with opened(
         CODEX_META,

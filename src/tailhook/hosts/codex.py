@@ -37,20 +37,24 @@ HOST_WRITTEN = (
     b"warning: apply_patch was requested via ",
     b"warning: your account was flagged for potentially",
 )
-# The last ones are those of token_count, token_usage_record and `compacted`.
-CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_', b'"latest_token_usage_record"'
+# The last but one are those of token_count and token_usage_record, of `compacted`, and of releases without turn_context.
+CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_', b'"latest_token_usage_record"', b"<environment_context>"
 RESTATES_MESSAGES = False
 NESTED_MARK = b'"latest_token_usage_record"'
 _COUNT_NAMES = (
     *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
     *("output_tokens", "reasoning_output_tokens", "total_tokens"),
 )
+_BARE_ITEMS = (
+    *("message", "reasoning", "local_shell_call", "function_call", "function_call_output"),
+    *("custom_tool_call", "custom_tool_call_output", "web_search_call", "other"),
+)
 _MAX_UNPAIRED = 8  # token_usage_records still without their token_count: Codex writes it next
 TOKEN_TYPES = ("event_msg", "token_usage_record")
 THINKING_TYPES = ("reasoning", "agent_reasoning", "agent_reasoning_raw_content")
 RECORD_TYPES = (
     *("assistant", "user", "system", "session_meta", "turn_context", "response_item", "event_msg"),
-    "token_usage_record",
+    *("token_usage_record", "state"),
 )
 TOKENS_ELSEWHERE = (
     *("session_meta", "turn_context", "response_item", "compact_boundary", "token_count", "token_usage_record"),
@@ -135,8 +139,28 @@ def answer(fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
 
 
 def begins_transcript(record: "Mapping[str, Any]") -> bool:
-    """Return whether it is the first record of a rollout file: {"type": "session_meta", "payload": {...}}."""
+    """Return whether it is the first record of a rollout file: {"type": "session_meta", "payload": {...}}.
+
+    Before 0.34 it is {"id", "timestamp", "instructions"}, with "git" in some releases.
+    """
+    if "type" not in record and "instructions" in record:
+        return "id" in record and "timestamp" in record
     return record.get("type") == "session_meta" and isinstance(record.get("payload"), dict)
+
+
+def _put_in_envelope(record: "Mapping[str, Any]") -> "Mapping[str, Any]":
+    """Return a record of a release before 0.34 (September 2025) in today's form; any other as it is.
+
+    These releases write {"id", "timestamp", "instructions"}, items without the envelope, and {"record_type": "state"}.
+    Read from files that 0.8.0, 0.20.0 and 0.29.0 wrote.
+    """
+    if "payload" in record:
+        return record
+    if record.get("record_type") == "state":
+        return {"type": "state"}
+    if begins_transcript(record):
+        return {"type": "session_meta", "timestamp": record["timestamp"], "payload": record}
+    return {"type": "response_item", "payload": record} if record.get("type") in _BARE_ITEMS else record
 
 
 def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
@@ -158,11 +182,15 @@ def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
 def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
     """Read a session_meta (begins a rollout file), a turn_context (begins a turn), or a count of tokens.
 
-    A fork or a sub-agent may repeat its parent's lines, in some versions the parent's session_meta too.
+    A fork or a sub-agent may repeat its parent's lines, in some versions the parent's session_meta too. Before 0.34 the
+    folder is only in a text for the agent.
     """
+    bare, record = record, _put_in_envelope(record)
     facts, kind = record.get("payload"), record.get("type")
     if not isinstance(facts, dict):
         return {}
+    if facts is bare and kind == "response_item":
+        return {"cwd": _folder_in(facts)}
     if kind == "turn_context":
         return {"cwd": facts.get("cwd"), "model": facts.get("model"), "turn": facts.get("turn_id") or ""}
     if kind == "session_meta":
@@ -179,6 +207,15 @@ def read_context(record: "Mapping[str, Any]", known: "Mapping[str, Any] | None")
         return {"unpaired": _note_response(latest, known).get("unpaired", "")}
     is_count = kind == "event_msg" and facts.get("type") == "token_count"
     return _note_count(facts.get("info"), known) if is_count else {}
+
+
+def _folder_in(item: "Mapping[str, Any]") -> "str | None":
+    """Return the folder that an <environment_context> names: {"content": [{"text": TEXT}]}."""
+    from tailhook.hosts.reading import join_texts
+
+    words = join_texts(item.get("content"))
+    is_context = item.get("role") == "user" and words.startswith("<environment_context>")
+    return words.partition("<cwd>")[2].partition("</cwd>")[0] or None if is_context else None
 
 
 def _read_session(facts: "Mapping[str, Any]", known: "Mapping[str, Any] | None") -> "dict[str, Any]":
@@ -281,8 +318,10 @@ def translate_record(record: "Mapping[str, Any]", context: "Mapping[str, Any]") 
 
     They are in a token_usage_record: versions since about 0.151 write it before the token_count. Older versions, and
     files begun by them, have only a token_count. Records with or without an ordinal do not differ: that depends on the
-    history mode of the session's beginning (codex-rs/rollout/src/ordinal.rs).
+    history mode of the session's beginning (codex-rs/rollout/src/ordinal.rs). Files of releases before 0.34 have no
+    tokens, and their records have no time.
     """
+    record = _put_in_envelope(record)
     item = record.get("payload")
     item = item if isinstance(item, dict) else {}
     kind = item.get("type")
