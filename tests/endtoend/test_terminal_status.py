@@ -49,7 +49,7 @@ def shown(daemon):
 
 @pytest.mark.parametrize("host", [Copilot], ids=["copilot"], indirect=True)
 def test_an_error_of_the_api_is_shown(host, daemon):
-    with RefusingModel() as model, working(host, model) as terminal:
+    with RefusingModel() as model, working(host, model):
         wait_until(lambda: shown(daemon) == ["error"])
         assert host.events() == ["session_start", "prompt_submit"]
 

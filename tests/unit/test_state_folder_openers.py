@@ -1,6 +1,5 @@
 """The private state folder and the folder of the sockets are opened only after `check_folder` has found them safe."""
 
-import ast
 from pathlib import Path
 
 import tailhook

@@ -37,8 +37,11 @@ HOST_WRITTEN = (
     b"warning: apply_patch was requested via ",
     b"warning: your account was flagged for potentially",
 )
-# The last but one are those of token_count and token_usage_record, of `compacted`, and of releases without turn_context.
-CONTEXT_MARKS = b'"turn_context"', b'"session_meta"', b'"token_', b'"latest_token_usage_record"', b"<environment_context>"
+CONTEXT_MARKS = (
+    *(b'"turn_context"', b'"session_meta"'),
+    *(b'"token_', b'"latest_token_usage_record"'),  # token_count, token_usage_record and `compacted`
+    b"<environment_context>",  # in releases without turn_context
+)
 RESTATES_MESSAGES = False
 NESTED_MARK = b'"latest_token_usage_record"'
 _COUNT_NAMES = (
