@@ -70,7 +70,7 @@ def test_the_paths_of_both_folders_are_computed_by_one_function_each():
     assert found == MAY_NAME_A_FOLDER.keys()
 
 
-def test_who_gets_the_path_of_the_sockets_folder_checks_the_folder():
+def test_a_function_with_the_path_of_the_sockets_folder_checks_the_folder():
     callers = {(file, name): names_of_calls(nodes) for file, name, nodes in named_functions()}
     users = {function for function, called in callers.items() if "runtime_folder" in called}
     assert {function for function in users if CHECK not in callers[function]} == OPENS_NO_SOCKET.keys()
@@ -78,8 +78,8 @@ def test_who_gets_the_path_of_the_sockets_folder_checks_the_folder():
 
 # ---- in a process: no file is opened before the check ------------------------------
 
-# Runs at the start of an interpreter: keeps each file of the state folder that is opened, by which function of the
-# package, and whether the folder was found safe before, in this process.
+# Runs at the start of an interpreter. Keeps each opened file of the state folder with the function of the package that
+# opened it, and whether this process had found the folder safe.
 AUDIT = """
 import json, os, sys
 from urllib.parse import unquote, urlsplit

@@ -108,7 +108,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         "transcript_path": event.transcript_path(),
         "transcript_size": transcript_size(event.transcript_path()),
         "git_branch": git_branch(event.root),
-        "title": title_of(payload),
+        "title": session_title_of(payload),
         "prompt": prompt_of(payload) if kind == "prompt_submit" else "",
         "reply": reply_of(event) if kind in ENDS_OF_TURNS else "",
         "tool_name": tool_name(payload)[:MAX_REPORTED_CHARS],
@@ -211,7 +211,7 @@ def shown_choices(question: "dict[str, Any]") -> list[str]:
     return [plain_words(one, MAX_REPORTED_CHARS) for one in labels[:MAX_CHOICES] if one and isinstance(one, str)]
 
 
-def title_of(payload: "Payload") -> str:
+def session_title_of(payload: "Payload") -> str:
     """Return the name that a person gave the session, or ""."""
     title = get_text(payload, "session_title")
     if not title:
