@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import HANGS_S, MEMORABLE, PROMPT, assistant
+from support.host import HANGS_S, MEMORABLE, PROMPT, assistant, wait_until
 
 import tailhook
 
@@ -142,7 +142,6 @@ OPENERS = {
     "tailhook.hook.memory remove_old",
     "tailhook.install.settings forget",
     "tailhook.plates.client send",
-    "tailhook.plates.db open_plates",
     "tailhook.plates.inbox open_spool_file",
     "tailhook.plates.serve single_instance",
     "tailhook.plates.sockets bind_unix_socket",
@@ -181,6 +180,7 @@ def test_no_file_is_opened_before_the_folder_was_found_safe(project, tmp_path):
             run("hook", "idle", "memory", "gate", "plates", **project.payload(hook_event_name=event, **tool))
         for words in COMMANDS:
             run(*words)
+        wait_until(lambda: "mine" in daemon.plates())  # the spool is read
         daemon.stop()
     opened = [json.loads(line) for line in kept.read_text().splitlines()]
     assert {function for *_, function in opened} >= OPENERS
