@@ -69,7 +69,7 @@ def test_the_demo_shows_the_board_in_a_terminal_and_otherwise_prints_its_rows(tm
     assert terminal.wait() == 0
     words = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
     assert [line.split()[0] for line in words.splitlines() if line] == [
-        *("WAITS", "?", "Two", "!", "asks", "✗", "the"),
+        *("WAITS", "?", "Two", "!", "asks", "✗", "waits"),
         *("FINISHED,", "✓", "Chapter"),
         *("STUCK", "▲", "WORKING", "●", "●"),
         *("AT", "○", "○"),
