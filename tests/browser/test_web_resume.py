@@ -24,7 +24,7 @@ def copied(page):
 
 
 def test_a_row_copies_the_command_and_shows_it(daemon, shop):
-    row(shop, "a shop").get_by_text("Copy resume").click()
+    row(shop, "a shop").get_by_role("button", name="Copy command to resume a shop").click()
     expect(shop.locator("#copied")).to_have_text(f"Copied: {COMMAND} It is still open: end it there first.")
     assert copied(shop) == COMMAND
     daemon.post("session_end", project_path="/p/a shop")
@@ -54,5 +54,5 @@ def test_without_a_known_command_there_is_no_button(daemon, board):
 
 def test_if_the_browser_does_not_copy_the_command_is_shown(shop):
     shop.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
-    row(shop, "a shop").get_by_text("Copy resume").click()
+    row(shop, "a shop").get_by_role("button", name="Copy command to resume a shop").click()
     expect(shop.locator("#copied")).to_contain_text(f"The browser does not copy it. By hand: {COMMAND}")

@@ -498,6 +498,18 @@ async function loadClosed() {
   }
 }
 
+// On a phone the filter and the help stand in a line of their own, which is there only when it is asked for.
+function openFilter() {
+  $("#find").ariaExpanded = "true";
+  $("#filter").focus();
+}
+
+function closeFilter() {
+  $("#find").ariaExpanded = "false";
+  $("#filter").value = "";
+  drawAll();
+}
+
 function openHelp() {
   if (!$("#helping").open) $("#helping").showModal();
 }
@@ -547,7 +559,7 @@ const KEYS = {
   ArrowUp: () => move(-1),
   Home: () => focusRow(0),
   End: () => focusRow(Infinity),
-  "/": () => $("#filter").focus(),
+  "/": openFilter,
   c: toggleClosed,
   g: toggleProjects,
   "?": openHelp,
@@ -566,10 +578,7 @@ document.addEventListener("keydown", (event) => {
   }
   if ($("#helping").open) return;
   if (event.target === $("#filter")) {
-    if (event.key === "Escape") {
-      $("#filter").value = "";
-      drawAll();
-    }
+    if (event.key === "Escape") closeFilter();
     if (["Escape", "Enter", "ArrowDown"].includes(event.key)) {
       event.preventDefault();
       focusRow(0);
@@ -584,6 +593,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 $("#filter").addEventListener("input", drawAll);
+$("#find").addEventListener("click", () => ($("#find").ariaExpanded === "true" ? closeFilter() : openFilter()));
 $("#projects").addEventListener("click", toggleProjects);
 $("#more").addEventListener("click", () => {
   maxRows += MAX_ROWS;

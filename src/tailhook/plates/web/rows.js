@@ -4,6 +4,7 @@ import { line, make, span, statusWords } from "./words.js";
 
 const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
 const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
+const RESUME_TITLE = "Copies the command that goes on with the session in a terminal";
 
 // Return the row of a session without its content. Its buttons call the functions with the session's id.
 export function makeRow(id, { open, copy, hide }) {
@@ -13,7 +14,7 @@ export function makeRow(id, { open, copy, hide }) {
   button.append(cell("sign"), cell("status unseen"), cell("headline"), where, cell("tool"), cell("marks"), cell("age"));
   button.querySelector(".sign").setAttribute("aria-hidden", "true");
   const gone = make("button", { type: "button", class: "dismiss" });
-  const resume = make("button", { type: "button", class: "resume" }, "Copy resume");
+  const resume = make("button", { type: "button", class: "resume", title: RESUME_TITLE }, "Copy command to resume");
   const row = make("li", {}, button, resume, gone);
   row.dataset.id = id;
   button.addEventListener("click", () => open(id));
@@ -39,7 +40,7 @@ export function fillRow(row, plate) {
   row.querySelector(".dismiss").setAttribute("aria-label", `${plate.hidden ? "Show" : "Hide"} ${name}`);
   row.toggleAttribute("data-resumes", Boolean(plate.resume));
   row.querySelector(".resume").hidden = !plate.resume;
-  row.querySelector(".resume").setAttribute("aria-label", `Copy the command that resumes ${name}`);
+  row.querySelector(".resume").setAttribute("aria-label", `Copy command to resume ${name}`);
   put(row, "dismiss", plate.hidden ? "↺" : "✕");
   fillAge(row);
 }
