@@ -37,7 +37,7 @@ from tailhook.plates.tables import Plate
 from tailhook.plates.timeline import find_agents, find_periods, find_tools
 
 NOW = datetime(2026, 3, 2, 14, 30, tzinfo=UTC).timestamp()
-WIDTH, HEIGHT = 104, 20
+WIDTH, HEIGHT = 104, 21
 WEB_FONT = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)  # a picture needs nothing from elsewhere
 
 # Project, branch, status, the open tool and what it is about, to-do progress, seconds in that status.

@@ -5,6 +5,7 @@ import time
 from support.board_user import populate, sit
 
 from tailhook.board import tui
+from tailhook.board.view import parse_time
 
 HOUR_MS = 3_600_000
 
@@ -48,6 +49,78 @@ def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_
         await person.sees(question, "  feat/dark-mode")
 
     sit(play, size=(80, 24))
+
+
+def test_what_a_session_asks_has_a_second_line_if_all_that_wait_fit_into_the_terminal(board_daemon):
+    asked = {"question": "Where should the choice of the theme be kept?", "choices": ["A cookie", "localStorage"]}
+    for number in range(3):
+        where = {"project_path": f"/p/web-shop-{number}", "git_branch": "main", "ts": time.time_ns() // 10**6 + number}
+        board_daemon.post("tool_start", f"s{number}", tool_name="AskUserQuestion", tool_params=asked, **where)
+    all_three = [f"? web-shop-{number}" for number in range(3)]
+    short = "   Where should the choic…  1 A cookie…"
+    whole = ("   Where should the choice of the theme", "   be kept?  1 A cookie  2 localStorage")
+
+    def asks(person):
+        return [line[:39].rstrip() for line in person.seen.splitlines() if line.startswith("   ") and line.strip()]
+
+    async def play(person):
+        await person.sees("WAITS FOR YOU 3")
+        await person.until(lambda: asks(person) == [short] * 3)
+        await person.pilot.resize_terminal(40, 11)
+        await person.until(lambda: asks(person) == [*whole, short, short])
+        await person.pilot.resize_terminal(40, 13)
+        await person.until(lambda: asks(person) == [*whole] * 3)
+        await person.sees(*all_three)
+
+    sit(play, size=(40, 10))
+
+
+def test_a_long_path_that_a_session_asks_about_shows_its_end(board_daemon):
+    params = {"file_path": "/p/content/handbook/chapters/the-links-of-all-pages.md"}
+    board_daemon.post("permission_asked", tool_name="Write", tool_params=params)
+
+    async def play(person):
+        await person.sees("asks to use Write", "links-of-all-pages.md")
+        await person.pilot.resize_terminal(40, 6)
+        await person.sees("asks to use Write …s-of-all-pages.md")
+
+    sit(play, size=(40, 20))
+
+
+def test_a_stuck_session_shows_its_whole_command_and_since_when_it_is_quiet(board_daemon):
+    board_daemon.post("prompt_submit", prompt="Fill the table", project_path="/p/etl")
+    board_daemon.post(
+        "tool_start", project_path="/p/etl", tool_name="Bash", tool_params={"command": "psql -f backfill-of-july.sql"}
+    )
+    board_daemon.make_older(700)
+
+    async def play(person):
+        await person.sees("STUCK 1", "▲ etl", "Fill the table")
+        quiet = person.app.plates["s"]["quiet_since"]
+        at = time.strftime("%H:%M", time.localtime(parse_time(quiet)))
+        await person.sees(f"   quiet since {at} in Bash psql -f backfill-of-july.sql")
+
+    sit(play, size=(80, 24))
+
+
+def test_in_a_high_terminal_a_blank_line_stands_between_two_sections(board_daemon):
+    populate(board_daemon)
+    board_daemon.post("stop", "resting", project_path="/home/ada/docs", reply="Done.")
+
+    def is_blank_above(person, heading):
+        lines = person.seen.splitlines()
+        (at,) = (number for number, line in enumerate(lines) if heading in line)
+        return not lines[at - 1].strip()
+
+    async def play(person):
+        await person.sees("WORKING 1")
+        assert is_blank_above(person, "FINISHED, NOT LOOKED AT 1")
+        assert is_blank_above(person, "WORKING 1")
+        await person.pilot.resize_terminal(100, 24)
+        await person.until(lambda: not is_blank_above(person, "WORKING 1"))
+        assert not is_blank_above(person, "FINISHED, NOT LOOKED AT 1")
+
+    sit(play, size=(100, 40))
 
 
 def test_a_finished_session_is_unseen_until_its_details_are_opened(board_daemon):

@@ -71,6 +71,6 @@ def test_the_demo_shows_the_board_in_a_terminal_and_otherwise_prints_its_rows(tm
     assert [line.split()[0] for line in words.splitlines() if line] == [
         *("WAITS", "?", "Two", "!", "asks", "✗", "waits"),
         *("FINISHED,", "✓", "Chapter"),
-        *("STUCK", "▲", "WORKING", "●", "●"),
+        *("STUCK", "▲", "quiet", "WORKING", "●", "●"),
         *("AT", "○", "○"),
     ]

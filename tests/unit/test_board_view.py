@@ -383,15 +383,16 @@ def test_words_fit_in_exactly_their_columns(words, width):
 
 @given(
     st.sampled_from(Status),
-    st.text("ab漢字", max_size=60),
+    st.text("ab 漢字", max_size=60),
     st.sampled_from(["", "3/7", "0/0", "x", "9/3"]),
     st.integers(1, 200),
+    st.integers(1, 3),
 )
-def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width):
+def test_a_row_is_as_wide_as_the_terminal(status, words, progress, width, asked):
     activity = {"words": words, "tool": words, "text": words, "choices": [words], "is_code": True}
     one = {**plate("s", status), "name": words, "git_branch": words, "headline": words, "activity": activity}
     for group in BOARD_GROUPS:
         facts = {"group": group, "todo_progress": progress, "turn_since": EPOCH, "turn_until": EPOCH, "agents": 2}
         drawn = {**one, **facts, "quiet_since": EPOCH if group == "stuck" else None}
-        lines = draw_plate(drawn, 5.0, width)
-        assert [line.cell_len for line in lines] == [width] * count_lines(drawn, width)
+        count = count_lines(drawn, width) + asked - 1
+        assert [line.cell_len for line in draw_plate(drawn, 5.0, width, count)] == [width] * count

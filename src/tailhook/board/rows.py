@@ -6,7 +6,7 @@ All text is `rich.text.Text`: markup in it has no effect.
 import time
 from collections.abc import Iterable, Sequence
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
@@ -46,12 +46,13 @@ THINKING = "#2b7a57"  # running without a tool
 # Widths in columns.
 MIN_WIDE_WIDTH = 60  # of a terminal; below it what a session does stands on a second line
 MIN_BRANCH_WIDTH = 120  # of a terminal; below it a line that shows what a session does has no branch
-MAX_NAME_WIDTH = 22  # of a project
+MIN_NAME_WIDTH, MAX_NAME_WIDTH = 14, 22  # of the column of the projects
 BRANCH_WIDTH = 24  # at most
 TODO_BAR_WIDTH = 6
 TODO_WIDTH = TODO_BAR_WIDTH + 8
 AGE_WIDTH = 5
 ROW_INDENT = 3  # the sign, and the lines below it
+MAX_ASK_LINES = 2  # that show what a session asks
 LANE_NAME_WIDTH = 7  # of the timeline
 
 
@@ -73,20 +74,30 @@ def draw_heading(title: str, count: int, more: str, colour: str, folds: bool = F
 
 
 def count_lines(plate: PlateOut, width: int) -> int:
-    """Return how many lines a plate has in a terminal of `width` columns."""
-    if plate["group"] in ("waits", "finished"):
-        return 2
-    return 2 if width < MIN_WIDE_WIDTH and plate["group"] != "rest" else 1
+    """Return how many lines a plate has at least in a terminal of `width` columns."""
+    if plate["group"] == "working":
+        return 2 if width < MIN_WIDE_WIDTH else 1
+    return 1 if plate["group"] == "rest" else 2
 
 
-def draw_plate(plate: PlateOut, now: float, width: int) -> list[Text]:
-    """Return a plate's lines, each exactly `width` columns wide."""
-    below = count_lines(plate, width) == 2
+def count_ask_lines(plate: PlateOut, now: float, width: int) -> int:
+    """Return how many lines show all that a session asks, at most MAX_ASK_LINES."""
+    return sum(map(bool, wrap_activity(plate, now, width, MAX_ASK_LINES))) or 1
+
+
+def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0) -> list[Text]:
+    """Return a plate's lines, each exactly `width` columns wide.
+
+    count: of the lines; at least `count_lines`.
+    """
+    below = max(count, count_lines(plate, width)) - 1
     line = Text.assemble((f" {plate['symbol']} ", TONE_COLOURS[plate["tone"]]))
     age = Text(f"{row_age(plate, now):>{AGE_WIDTH}} ", DIM)
     mark = draw_progress(plate) if width >= MIN_WIDE_WIDTH else Text()
     room = max(0, width - ROW_INDENT - mark.cell_len - age.cell_len)
-    name = min(MAX_NAME_WIDTH, max(6, room // 4), room)
+    name = min(MAX_NAME_WIDTH, max(MIN_NAME_WIDTH, room // 4), room)
+    if width < MIN_WIDE_WIDTH:
+        name = min(cell_len(plate["name"]) + 1, room // 2)
     line.append(fit(plate["name"], max(0, name - 1)) + " "[:name], style_of_name(plate))
     room -= name
     if below:
@@ -95,24 +106,53 @@ def draw_plate(plate: PlateOut, now: float, width: int) -> list[Text]:
         branch = BRANCH_WIDTH if width >= MIN_BRANCH_WIDTH else 0
         headline = (room - branch) * 9 // 20
         line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
-        line.append_text(draw_activity(plate, now, room - branch - headline))
+        activity = room - branch - headline
+        line.append_text(fit_text(describe_activity(plate, now, activity), activity))
         if branch:
             line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)
     line.append_text(mark).append_text(age)
-    return [fit_text(line, width), draw_below(plate, now, width)] if below else [fit_text(line, width)]
+    return [fit_text(line, width), *(draw_below(plate, now, width, below) if below else ())]
 
 
-def draw_below(plate: PlateOut, now: float, width: int) -> Text:
-    """Return the second line of a plate: what its session asks, does or did last, and the branch.
+def draw_below(plate: PlateOut, now: float, width: int, count: int) -> list[Text]:
+    """Return the other lines of a plate: what its session asks, does or did last, and the branch if there is room."""
+    lines = wrap_activity(plate, now, width, count)
+    branch = cut_right(plate["git_branch"] or "", BRANCH_WIDTH)
+    room = width - ROW_INDENT - 1 - cell_len(branch)
+    if lines[-1].cell_len + 2 <= room:
+        lines[-1] = fit_text(lines[-1], room).append(branch, BRANCH)
+    return [fit_text(Text(" " * ROW_INDENT).append_text(line), width) for line in lines]
 
-    The branch is left out if the choices of a question would not fit beside it.
+
+def wrap_activity(plate: PlateOut, now: float, width: int, count: int) -> list[Text]:
+    """Return what a session asks, does or did last in `count` lines of a plate. The last ones may be empty."""
+    room = max(1, width - ROW_INDENT - 1)
+    text = describe_activity(plate, now, room * count)
+    lines = []
+    for _ in range(count - 1):
+        first, text = break_text(text, room)
+        lines.append(first)
+    text.truncate(room, overflow="ellipsis")
+    return [*lines, text]
+
+
+def break_text(text: Text, width: int) -> tuple[Text, Text]:
+    """Return the beginning of a text that fits, and the rest.
+
+    The text breaks between two choices if that leaves no more than half of the line empty, otherwise at a blank. A word
+    that is longer than a line breaks anywhere.
     """
-    branch = fit(plate["git_branch"] or "", min(cell_len(plate["git_branch"] or ""), BRANCH_WIDTH))
-    whole = draw_activity(plate, now, width).plain.rstrip() if plate["activity"]["choices"] else ""
-    fits = ROW_INDENT + cell_len(f"{whole}  {branch} ") <= width
-    end = Text(f"  {branch} " if branch and fits and width >= MIN_WIDE_WIDTH else " ", BRANCH)
-    line = Text(" " * ROW_INDENT).append_text(draw_activity(plate, now, width - ROW_INDENT - end.cell_len))
-    return fit_text(line.append_text(end), width)
+    if text.cell_len <= width:
+        return text, Text()
+    words = text.plain
+    end = len(chop_cells(words, width)[0])
+    at = words.rfind("  ", 0, end + 2)
+    if at <= end // 2:
+        at = words.rfind(" ", 0, end + 1)
+    if at < 0 or cell_len(words[at:].strip().partition(" ")[0]) > width:
+        at = end
+    rest = words[at:].lstrip()
+    return text[:at], text[len(words) - len(rest) :]
 
 
 def fit_text(text: Text, width: int) -> Text:
@@ -126,17 +166,20 @@ def headline_of(plate: PlateOut) -> str:
     return plate["headline"] or plate["git_branch"] or ""
 
 
-def draw_activity(plate: PlateOut, now: float, width: int) -> Text:
-    """Return in `width` columns what a session asks, does or did last, or since when nothing has come from it.
+def describe_activity(plate: PlateOut, now: float, room: int) -> Text:
+    """Return what a session asks, does or did last, or since when nothing has come from it.
 
     now: Unix seconds.
+    room: the columns in which it should fit. A path loses its beginning, a question its end if its choices need a
+        third of the room.
     """
     activity = plate["activity"]
     text = Text(no_wrap=True)
     if plate["hidden"] or plate["status"] is Status.CLOSED:
-        return fit_text(text.append("hidden" if plate["hidden"] else "closed", DIM), width)
+        return text.append("hidden" if plate["hidden"] else "closed", DIM)
     if plate["quiet_since"] and plate["group"] == "stuck":
-        text.append(f"quiet since {format_clock(parse_time(plate['quiet_since']), '%H:%M')},", TONE_COLOURS["error"])
+        at = format_clock(parse_time(plate["quiet_since"]), "%H:%M")
+        text.append(f"quiet since {at}{' in' if activity['tool'] else ','}", TONE_COLOURS["error"])
     elif plate["silent_since"]:
         text.append(status_words(plate, now), DIM)
     text_style = TONE_COLOURS["error"] if plate["status"] is Status.ERROR else TOOL if activity["is_code"] else ""
@@ -145,15 +188,23 @@ def draw_activity(plate: PlateOut, now: float, width: int) -> Text:
         if words:
             text.append(" " if len(text) else "").append(words, style)
     is_path = activity["is_code"] and activity["tool"] not in ("", SHELL_TOOL)
-    room = width - text.cell_len - 1
-    if activity["text"]:
-        words = cut_left(activity["text"], room) if is_path else activity["text"]
-        text.append(" " if len(text) else "").append(words, text_style)
+    choices = Text()
     for number, choice in enumerate(activity["choices"], 1):
-        text.append(f"  {number}", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
+        choices.append(f"  {number}", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
+    left = room - text.cell_len - 1
+    if activity["text"]:
+        words = cut_left(activity["text"], left) if is_path else activity["text"]
+        words = cut_right(words, left - min(choices.cell_len, room // 3)) if choices else words
+        text.append(" " if len(text) else "").append(words, text_style)
+    text.append_text(choices)
     if plate["agents"]:
         text.append(f" · {plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}", DIM)
-    return fit_text(text, width)
+    return text
+
+
+def cut_right(words: str, width: int) -> str:
+    """Return `words` in at most `width` columns; an ellipsis replaces the end if it does not fit."""
+    return fit(words, min(cell_len(words), width))
 
 
 def cut_left(path: str, width: int) -> str:

@@ -22,6 +22,7 @@ from tailhook.plates.client import AwayError
 from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
+LASTING_KEYS = ("question_mark", "q")  # of the footer, in every width
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
@@ -41,18 +42,19 @@ HELP = (
 
 
 class WholeFooter(Footer):
-    """The keys that fit into the line. If there are too many, the last ones are left out."""
+    """The keys that fit into the line. If there are too many, the last ones are left out, but for LASTING_KEYS."""
 
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
-        left = self.app.size.width - 2
-        for key in super().compose():
-            if isinstance(key, FooterKey):
-                left -= cell_len(f"{key.key_display} {key.description}")
-                if left < 0:
-                    return
-                left -= 1  # the gap
-            yield key
+        keys = [key for key in super().compose() if isinstance(key, FooterKey)]
+        left = self.app.size.width - 1
+        fitting = []
+        for key in sorted(keys, key=lambda key: key.key not in LASTING_KEYS):
+            left -= cell_len(f"{key.key_display} {key.description}") + 1  # the gap
+            if left < 0:
+                break
+            fitting.append(key)
+        yield from (key for key in keys if key in fitting)
 
     def on_resize(self) -> None:
         """Choose the keys again."""

@@ -6,7 +6,7 @@ Text of a session is shown as `rich.text.Text` or with markup switched off, and 
 import asyncio
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from itertools import groupby
 from typing import Any, ClassVar, NamedTuple
@@ -44,6 +44,7 @@ from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut, StatusesOut
 
 REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
+MIN_SPACED_HEIGHT = 30  # of the list; below it no blank line stands between its sections
 UNDO_S = 10.0  # to show a hidden session again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
 MAX_CLOSED_PAGES = 5  # closed sessions that are shown; `tailhook plates list` has all
@@ -63,12 +64,27 @@ class ListLine(NamedTuple):
 
     plate: its index, or -1.
     part: the number of the plate's line.
+    height: the number of the plate's lines.
     heading: its text, if it is one.
     """
 
     plate: int = -1
     part: int = 0
+    height: int = 0
     heading: Text | None = None
+
+
+class Section(NamedTuple):
+    """A section of the list.
+
+    folds: whether the plates are folded into the heading.
+    joins: whether it belongs to the section before.
+    """
+
+    heading: Text
+    plates: list[PlateOut]
+    folds: bool = False
+    joins: bool = False
 
 
 def group_in(plate: PlateOut) -> BoardGroup:
@@ -138,12 +154,15 @@ class PlateList(ScrollView, can_focus=True):
         kept = self.chosen
         self.width = self.size.width
         self.plates, self.lines, self.tops = [], [], []
-        for heading, plates, folds in self.find_sections():
+        heights = self.find_heights()
+        for heading, plates, folds, joins in self.find_sections(heights):
+            if self.lines and self.is_spaced and not joins:
+                self.lines.append(ListLine())
             self.lines.append(ListLine(heading=heading))
             for plate in () if folds else plates:
                 self.tops.append(len(self.lines))
-                parts = range(rows.count_lines(plate, self.width))
-                self.lines += [ListLine(len(self.plates), part) for part in parts]
+                height = heights[plate["session_id"]]
+                self.lines += [ListLine(len(self.plates), part, height) for part in range(height)]
                 self.plates.append(plate)
         ids = [plate["session_id"] for plate in self.plates]
         if kept and kept["session_id"] in ids:
@@ -152,18 +171,49 @@ class PlateList(ScrollView, can_focus=True):
         self.virtual_size = Size(self.size.width, len(self.lines) or len(self.hint.splitlines()))
         self.refresh()
 
-    def find_sections(self) -> list[tuple[Text, list[PlateOut], bool]]:
-        """Return the sections of the list: the heading, the plates, and whether they are folded into it."""
+    @property
+    def is_spaced(self) -> bool:
+        """Whether a blank line stands between two sections."""
+        return self.size.height >= MIN_SPACED_HEIGHT
+
+    def find_heights(self) -> dict[str, int]:
+        """Return the number of lines of each plate, by session.
+
+        What a session asks has more than one line only if all sessions that wait fit into the terminal. The one that
+        has waited longest comes first.
+        """
+        now = self.now()
+        heights = {plate["session_id"]: rows.count_lines(plate, self.width) for plate in self.given}
+        waiting = [
+            plate
+            for plate in self.given
+            if plate["group"] == "waits" and (self.unfolded or not is_long_wait(plate, now, self.long_wait_hours))
+        ]
+        spare = self.size.height - 1 - sum(heights[plate["session_id"]] for plate in waiting)
+        for plate in waiting:
+            if spare <= 0:
+                break
+            more = min(spare, rows.count_ask_lines(plate, now, self.width) - 1)
+            heights[plate["session_id"]] += more
+            spare -= more
+        return heights
+
+    def find_sections(self, heights: Mapping[str, int]) -> list[Section]:
+        """Return the sections of the list.
+
+        heights: as of `find_heights`.
+        """
         now = self.now()
         if self.by_project:
             projects: dict[str, list[PlateOut]] = {}
             for plate in self.given:
                 projects.setdefault(plate["name"], []).append(plate)
-            return [(rows.draw_heading(name, len(same), "", DIM), same, False) for name, same in projects.items()]
+            return [Section(rows.draw_heading(name, len(same), "", DIM), same) for name, same in projects.items()]
         long = [plate for plate in self.given if is_long_wait(plate, now, self.long_wait_hours)]
         others = [plate for plate in self.given if not is_long_wait(plate, now, self.long_wait_hours)]
-        heights = [rows.count_lines(plate, self.width) for plate in others]
-        fits = sum(heights) + len(self.groups) + bool(long) <= self.size.height
+        height = sum(heights[plate["session_id"]] for plate in others)
+        headings = len(self.groups) * (2 if self.is_spaced else 1)
+        fits = height + headings + bool(long) <= self.size.height
         found = []
         for group, same in groupby(others, group_in):
             plates, is_rest = list(same), group == "rest"
@@ -172,16 +222,16 @@ class PlateList(ScrollView, can_focus=True):
             more = self.groups[group]["note"] if group == "stuck" else ""
             if is_rest and self.closed:
                 more = f"CLOSED {self.closed} ▸"
-            found.append((rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
+            found.append(Section(rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
         if long:
             line = Text(
                 f" {len(long)} older than {self.long_wait_hours} h{'' if self.unfolded else ' ▸'}",
                 TONE_COLOURS["attention"],
             )
             at = sum(group == "waits" for group, _ in groupby(others, group_in))
-            found.insert(at, (line, long, not self.unfolded))
+            found.insert(at, Section(line, long, not self.unfolded, joins=True))
         if self.closed and not any(plate["group"] == "rest" for plate in others) and found:
-            found.append((Text(f" CLOSED {self.closed} ▸", f"bold {DIM}"), [], False))
+            found.append(Section(Text(f" CLOSED {self.closed} ▸", f"bold {DIM}"), []))
         return found
 
     def toggle_folds(self) -> None:
@@ -229,7 +279,7 @@ class PlateList(ScrollView, can_focus=True):
         """Scroll to the selected plate; if it is the first one, to the heading above it."""
         if self.tops:
             top = self.tops[self.at] if self.at else 0
-            bottom = self.tops[self.at] + rows.count_lines(self.plates[self.at], self.width)
+            bottom = self.tops[self.at] + self.lines[self.tops[self.at]].height
             self.scroll_to_region(Region(0, top, 1, bottom - top), animate=False, force=True, x_axis=False)
         self.refresh()
 
@@ -243,7 +293,7 @@ class PlateList(ScrollView, can_focus=True):
         if line.plate < 0:
             return self.make_strip(line.heading or Text())
         plate = self.plates[line.plate]
-        text = rows.draw_plate(plate, self.now(), self.width)[line.part]
+        text = rows.draw_plate(plate, self.now(), self.width, line.height)[line.part]
         return self.make_strip(text, SELECTED if line.plate == self.at else Style())
 
     def make_strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant
