@@ -2,12 +2,13 @@
 
 import json
 import os
+import subprocess
 import sys
 from contextlib import contextmanager
 
 import pytest
 from support.daemon import beginning, daemon_in, listening
-from support.host import tailhook, wait_until
+from support.host import HANGS_S, Started, tailhook, wait_until
 
 LISTED = {"sessionId": "b0b", "cwd": "/src/shop", "kind": "background", "name": "tidy", "status": "busy", "pid": 7}
 # Notes how it was run, in a file whose name appears only when it is whole.
@@ -91,6 +92,23 @@ def test_a_session_without_hooks_is_on_an_open_board_and_its_hooks_take_it_over(
         assert (name, row["session_id"], row["status"], row["last_event_type"]) == ("plate", "b0b", "idle", "stop")
         assert daemon.plates()["b0b"]["last_event_type"] == "stop"
     assert len(daemon.ask("GET", "/plates/b0b?events=10").json()["events"]) == 1
+
+
+def test_a_session_of_the_wrapper_without_hooks_is_one_row(daemon, fake):
+    daemon.start()
+    argv = [sys.executable, "-m", "tailhook", "run", "--", "sh", "-c", "echo $$; exec cat"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with Started(argv, env=daemon.env, cwd=daemon.home, **pipes) as wrapper:
+        fake.lists({**LISTED, "pid": int(wrapper.stdout.readline())})
+        wait_until(daemon.plates)
+        with listening(daemon) as sent:
+            ((wrappers, plate),) = beginning(sent)[0].items()
+            assert plate["status"] == "starting"
+            next(sent for name, value, _ in sent if name == "removed" and value["session_id"] == wrappers)
+            assert daemon.plates().keys() == {"b0b"}
+            wrapper.communicate(timeout=HANGS_S)
+            assert wrapper.returncode == 0
+            assert daemon.plates().keys() == {"b0b"}  # until the host lists it no more
 
 
 def test_nothing_of_the_list_is_stored(daemon, fake):

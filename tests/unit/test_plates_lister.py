@@ -43,6 +43,7 @@ class Run:
     steps: each is the host's answer (a list, or an error to raise), or a function to call with the hub.
     starts: when the host was asked, in simulated seconds.
     shown, failures: the sessions on the boards, and why there is no list, before each sleep.
+    replaced: the processes whose placeholders were removed.
     """
 
     def __init__(self, *steps, reported=(), watched=True):
@@ -50,12 +51,12 @@ class Run:
         self.hub = Hub()
         self.time = 0.0
         self.is_asking = self.is_over = False
-        self.starts, self.delays, self.shown, self.failures = [], [], [], []
+        self.starts, self.delays, self.shown, self.failures, self.replaced = [], [], [], [], []
         asyncio.run(self.run(reported, watched))
 
     async def run(self, reported, watched):
         self.hub.loop = asyncio.get_running_loop()
-        lister = Lister(self.hub, "spool", self.ask, self.sleep)
+        lister = Lister(self.hub, "spool", self.replaced.append, self.ask, self.sleep)
 
         async def read():
             return [SessionProject(session, "/p", True) for session in reported]
@@ -134,6 +135,11 @@ def test_sessions_appear_and_leave_with_the_list():
 def test_a_session_that_a_hook_has_reported_is_left_to_the_hooks():
     run = Run([listed("a"), listed("b")], reported=["a"])
     assert run.shown == [["b"]]
+
+
+def test_a_listed_process_needs_no_placeholder_whether_or_not_a_hook_reports_its_session():
+    run = Run([listed("a", pid=7), listed("b"), listed("c", pid=9)], reported=["a"])
+    assert run.replaced == [[7, 9]]
 
 
 def report(session_id):

@@ -27,6 +27,17 @@ def test_a_registration_without_a_process_takes_none_away(database):
     assert (database.get("s")["pid"], database.get("s")["pid_is_guess"]) == (78, True)
 
 
+def test_a_process_that_is_known_in_another_way_needs_no_placeholder(database):
+    for folder, pid, owner in (("/a", 7, "mine"), ("/b", 8, "mine"), ("/c", 7, "another")):
+        database.register(folder, f"run of {folder}", pid, owner=owner)
+    database.record(report("session_start", pid=7, pid_started=5), owner="mine")
+    database.remove_placeholders("mine", [7, 9])
+    assert {plate["session_id"] for plate in database.all()} == {"pending:/b", "pending:/c", "s"}
+    assert database.gone == ["pending:/a"]
+    database.remove_placeholders("mine", [])
+    assert len(database.all()) == 3
+
+
 def test_a_run_may_have_the_name_of_one_that_is_over(database):
     database.register("/p", "job", pid=7)
     database.close_sessions(run_id="job")

@@ -9,7 +9,7 @@ import secrets
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -364,6 +364,18 @@ class Database:
                     continue
             self.changed(plate)
         return plate
+
+    def remove_placeholders(self, owner: str, pids: Collection[int]) -> None:
+        """Remove the placeholders of processes whose sessions are known in another way.
+
+        owner: the spool's id of the daemon that looks after them.
+        """
+        is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
+        query = sa.select(plates.c.session_id).where(is_pending, plates.c.owner == owner, plates.c.pid.in_(pids))
+        with self.engine.connect() as tx:
+            found = tx.execute(query).scalars().all()
+        for session_id in found:
+            self.delete(session_id)
 
     def close_sessions(
         self,

@@ -5,7 +5,7 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 
 from tailhook import hosts
@@ -101,6 +101,7 @@ class Lister:
     All methods run in the event loop's thread.
 
     owner: the id of the daemon's spool.
+    remove_placeholders: removes those of `tailhook run` for sessions with these process ids. Runs in a thread.
     ask: returns the host's list. Raises TailhookError or OSError.
     sleep: waits for some seconds.
     """
@@ -109,11 +110,13 @@ class Lister:
         self,
         hub: Hub,
         owner: str,
+        remove_placeholders: Callable[[Collection[int]], None],
         ask: Callable[[], Awaitable[list[ListedSession]]] = run_list,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
         self.hub = hub
         self.facts = {**paths.local_identity(), "owner": owner}
+        self.remove_placeholders = remove_placeholders
         self.ask = ask
         self.sleep = sleep
         self.before: dict[str, Plate] = {}  # the last plate of each session, also after the boards were closed
@@ -137,13 +140,14 @@ class Lister:
                 self.clear()
 
     async def publish(self, listed: list[ListedSession]) -> None:
-        """Publish the sessions that no hook has reported."""
+        """Publish the sessions that no hook has reported, in place of what `tailhook run` reported of them."""
         unknown = [one for one in listed if not self.hub.is_reported(one.session_id)]
         known = {session_id: plate["transcript_path"] for session_id, plate in self.before.items()}
         completed = await asyncio.to_thread(lambda: [read_files_of(one, known.get(one.session_id)) for one in unknown])
         rest = [one for one in completed if not self.hub.is_reported(one.session_id)]
         self.before = make_plates(rest, {**self.before, **self.hub.listed}, self.facts, unix_ms())
         self.hub.publish_list(self.before)
+        await asyncio.to_thread(self.remove_placeholders, [one.pid for one in listed if one.pid])
 
     def note_failure(self, words: str) -> None:
         """Publish that no session is known. Log the reason, if it is another one than at the last failure."""

@@ -11,6 +11,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -180,7 +181,7 @@ class Daemon:
         self.notices = NoticeQueue(self.inbox.id, self.stuck_timeout)
         self.notices_wait = asyncio.Event()
         self.courier = Courier(self.hub.notice_failures)
-        self.lister = Lister(self.hub, self.inbox.id)
+        self.lister = Lister(self.hub, self.inbox.id, partial(self.database.remove_placeholders, self.inbox.id))
         self.database.changed = self.publish
         self.database.removed = self.publish_removal
 
