@@ -83,13 +83,16 @@ def test_a_tool_and_its_file_stand_on_one_line_of_a_phone(waiting):
 
 def test_the_filter_of_a_phone_opens_by_its_button_and_by_its_key(waiting):
     waiting.set_viewport_size(PHONE)
-    find, filter_field = waiting.get_by_role("button", name="Filter and help"), waiting.locator("#filter")
+    find, filter_field = waiting.get_by_role("button", name="Filter and options"), waiting.locator("#filter")
     expect(filter_field).to_be_hidden()
     expect(waiting.locator("#help")).to_be_hidden()
     find.click()
     expect(find).to_have_attribute("aria-expanded", "true")
     expect(filter_field).to_be_focused()
     expect(waiting.locator("#help")).to_be_visible()
+    waiting.get_by_role("button", name="Group by project").click()
+    expect(waiting.locator("#board h2")).to_have_text([f"{project} 1" for project in WAITS])
+    filter_field.focus()
     waiting.keyboard.type("billing")
     expect(waiting.locator("#board li")).to_have_count(1)
     find.click()

@@ -498,7 +498,7 @@ async function loadClosed() {
   }
 }
 
-// On a phone the filter and the help stand in a line of their own, which is there only when it is asked for.
+// On a phone the filter and what stands right of it have a line of their own. It is shown on request.
 function openFilter() {
   $("#find").ariaExpanded = "true";
   $("#filter").focus();
