@@ -76,7 +76,7 @@ def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(board_daem
         await person.sees(" ! docs", "WAITS FOR YOU 3")
         assert person.chosen == "resting"
         board_daemon.post("tool_call", "new", project_path="/home/ada/new", tool_params={"todos": 4, "todos_done": 1})
-        await person.sees("new", "1/4")
+        await person.sees("new", "1 of 4")
 
     sit(play)
 

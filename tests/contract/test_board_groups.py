@@ -57,7 +57,7 @@ def test_what_a_session_asks_has_a_second_line_if_all_that_wait_fit_into_the_ter
         where = {"project_path": f"/p/web-shop-{number}", "git_branch": "main", "ts": time.time_ns() // 10**6 + number}
         board_daemon.post("tool_start", f"s{number}", tool_name="AskUserQuestion", tool_params=asked, **where)
     all_three = [f"? web-shop-{number}" for number in range(3)]
-    short = "   Where should the choic…  1 A cookie…"
+    short = "   Where should the choice…  1 A cooki…"
     whole = ("   Where should the choice of the theme", "   be kept?  1 A cookie  2 localStorage")
 
     def asks(person):
@@ -85,6 +85,18 @@ def test_a_long_path_that_a_session_asks_about_shows_its_end(board_daemon):
         await person.sees("asks to use Write …s-of-all-pages.md")
 
     sit(play, size=(40, 20))
+
+
+def test_a_long_command_leaves_room_for_the_number_of_sub_agents(board_daemon):
+    board_daemon.post("prompt_submit", prompt="Try all ways")
+    for agent in ("first", "second"):
+        board_daemon.post("subagent_start", agent_id=agent)
+    board_daemon.post("tool_start", tool_name="Bash", tool_params={"command": "pytest -q tests/test_the_first_way.py"})
+
+    async def play(person):
+        await person.sees("Bash", "… · 2 sub-agents")
+
+    sit(play, size=(100, 24))
 
 
 def test_a_stuck_session_shows_its_whole_command_and_since_when_it_is_quiet(board_daemon):

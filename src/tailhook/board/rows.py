@@ -49,7 +49,7 @@ MIN_BRANCH_WIDTH = 120  # of a terminal; below it a line that shows what a sessi
 MIN_NAME_WIDTH, MAX_NAME_WIDTH = 14, 22  # of the column of the projects
 BRANCH_WIDTH = 24  # at most
 TODO_BAR_WIDTH = 6
-TODO_WIDTH = TODO_BAR_WIDTH + 8
+TODO_WIDTH = TODO_BAR_WIDTH + 9
 AGE_WIDTH = 5
 ROW_INDENT = 3  # the sign, and the lines below it
 MAX_ASK_LINES = 2  # that show what a session asks
@@ -191,15 +191,15 @@ def describe_activity(plate: PlateOut, now: float, room: int) -> Text:
     choices = Text()
     for number, choice in enumerate(activity["choices"], 1):
         choices.append(f"  {number}", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
-    left = room - text.cell_len - 1
+    agents = f" · {plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}" if plate["agents"] else ""
+    left = room - text.cell_len - bool(text) - cell_len(agents) - min(choices.cell_len, room // 3)
     if activity["text"]:
-        words = cut_left(activity["text"], left) if is_path else activity["text"]
-        words = cut_right(words, left - min(choices.cell_len, room // 3)) if choices else words
+        words = (cut_left if is_path else cut_right)(activity["text"], left)
         text.append(" " if len(text) else "").append(words, text_style)
     text.append_text(choices)
-    if plate["agents"]:
-        text.append(f" · {plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}", DIM)
-    return text
+    if agents:
+        text.truncate(max(0, room - cell_len(agents)), overflow="ellipsis")
+    return text.append(agents, DIM)
 
 
 def cut_right(words: str, width: int) -> str:
@@ -240,7 +240,7 @@ def draw_todo(progress: str) -> Text:
         return Text(" " * TODO_WIDTH)
     filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
-        (fit(f"{progress:>6}", 7) + " ", DIM),
+        (fit(f"{done} of {of}".rjust(8), 8) + " ", DIM),
         ("▰" * filled, TONE_COLOURS["running"]),
         ("▱" * (TODO_BAR_WIDTH - filled), "#5a616b"),
     )
