@@ -8,8 +8,8 @@ import pytest
 from support.board_user import populate, sit
 from support.sessions import post_statuses_of_hours
 
+from tailhook.board.plate_list import PlateList
 from tailhook.board.screens import DetailsScreen, HelpScreen
-from tailhook.board.tui import PlateList
 
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
