@@ -16,6 +16,7 @@ from support.host_payloads import (
     droid_record,
     gemini,
     gemini_sent_on,
+    name_of_field,
     qwen,
     qwen_record,
     stamp,
@@ -34,7 +35,7 @@ EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__nam
 
 
 def test_every_host_is_tested():
-    assert [*BY_HOST] == [*NAMES[1:]]
+    assert BY_HOST.keys() == {*NAMES[1:]}
 
 
 @pytest.fixture
@@ -311,10 +312,7 @@ def write_decisions(project, name):
 def test_memory_reads_the_hosts_transcript(project, stop, name):
     write_decisions(project, name)
     path = str(project.home / "host.jsonl")
-    payload = {
-        **BY_HOST[name](project, "Nothing else."),
-        "transcriptPath" if name in ("copilot", "antigravity") else "transcript_path": path,
-    }
+    payload = {**BY_HOST[name](project, "Nothing else."), name_of_field(name, "transcript_path"): path}
     assert "[DECISION]" in stop(name, payload, "memory").stdout
     assert stop(name, payload, "memory").stdout == ""  # once
 
@@ -334,8 +332,7 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
     path = project.home / "another.jsonl"
     if transcript in ("readable", "empty"):
         path.write_text('{"type": "unknown"}\n' if transcript == "readable" else "")
-    key = "transcriptPath" if name in ("copilot", "antigravity") else "transcript_path"
-    payload = {**BY_HOST[name](project, MEMORABLE), key: transcript and str(path)}
+    payload = {**BY_HOST[name](project, MEMORABLE), name_of_field(name, "transcript_path"): transcript and str(path)}
     reports = name in ("codex", "gemini", "qwen") and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.host import MEMORABLE, assistant, frame
-from support.host_payloads import BY_HOST
+from support.host_payloads import BY_HOST, name_of_field
 from support.install import install, uninstall
 from support.triage import entry, pipeline
 
@@ -15,8 +15,6 @@ from tailhook.hosts import NAMES, find_host
 from tailhook.install.hooks_file import hooks_file_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
-SESSION_FIELDS = ("session_id", "conversation_id", "sessionId", "conversationId")
-TRANSCRIPT_FIELDS = ("transcript_path", "transcriptPath")
 
 
 def ways_out():
@@ -48,9 +46,8 @@ class Agent:
             theirs = self.project.payload(last_assistant_message=said)
         else:
             theirs = BY_HOST[self.host](self.project, said)
-        for names, value in ((SESSION_FIELDS, self.session), (TRANSCRIPT_FIELDS, str(self.transcript))):
-            theirs.update({name: value for name in names if name in theirs})
-        return {**theirs, **fields}
+        ours = {"session_id": self.session, "transcript_path": str(self.transcript)}
+        return {**theirs, **{name_of_field(self.host, name): value for name, value in ours.items()}, **fields}
 
     def is_blocked(self, machine, said="Hm.", **fields):
         """Let the agent stop; return whether it must continue."""

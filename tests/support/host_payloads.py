@@ -7,6 +7,8 @@ the documented ones of Cursor, Factory Droid and Antigravity.
 import json
 import time
 
+from tailhook.hosts import DEFAULT, find_translated_host
+
 
 def stamp(age: float = 0) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(time.time() - age))
@@ -15,6 +17,12 @@ def stamp(age: float = 0) -> str:
 def write(project, record):
     with (project.home / "host.jsonl").open("a") as out:
         out.write(json.dumps(record) + "\n")
+
+
+def name_of_field(host, ours):
+    """Return a host's name of a payload's field."""
+    names = {} if host == DEFAULT else find_translated_host(host).FIELDS
+    return next((theirs for theirs, named in names.items() if named == ours), ours)
 
 
 def codex(project, said):
