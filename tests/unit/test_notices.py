@@ -190,6 +190,8 @@ def test_a_minute_has_a_bounded_number_of_notices_and_what_follows_comes_togethe
         ({"notify.webhook": "ntfy.sh/secret"}, "plates.notify.webhook is not a URL"),
         ({"notify.webhook": "file:///etc/passwd"}, "plates.notify.webhook is not a URL"),
         ({"notify.webhook": "http://a:99999/"}, "plates.notify.webhook is not a URL"),
+        ({"notify.webhook": "http://a:1/"}, ""),
+        ({"notify.webhook": "http://a:0/"}, "plates.notify.webhook is not a URL"),
         ({"notify.format": "slack"}, ""),
         ({"notify.format": "xml"}, "plates.notify.format is 'xml'"),
         ({"notify.on": ["waits", "bell"]}, "plates.notify.on has unknown kinds: bell"),

@@ -1,10 +1,13 @@
 """How long links and sign-ins of browser tabs last, by a simulated clock."""
 
+import re
+
 import pytest
 
-from tailhook.plates.browsers import MAX_CODES, MAX_ENDED, MAX_SECRETS, Browsers
+from tailhook.plates.browsers import Browsers
 
 MINUTE, DAY = 60, 86_400
+MAX_CODES, MAX_SECRETS, MAX_ENDED = 20, 100, 1000
 
 
 class Clock:
@@ -57,6 +60,12 @@ def test_the_reason_of_each_refusal_ends_with_the_next_step(browsers):
     ]
     for words, reason in reasons:
         assert words == f"{reason}. To sign in, open the link that this command prints:  tailhook plates link"
+
+
+def test_a_code_has_128_random_bits_and_a_secret_256(browsers):
+    code = new_code(browsers)
+    assert len(code) == 22  # base64, without padding
+    assert re.fullmatch("tab-[A-Za-z0-9_-]{43}", browsers.sign_in(code))
 
 
 def test_of_too_many_links_the_oldest_ends(browsers):

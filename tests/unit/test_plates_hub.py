@@ -309,3 +309,39 @@ def test_a_listed_session_that_hooks_have_stored_meanwhile_is_left_to_them():
     load(hub, [SessionProject("s", "/b/web", False)])
     assert hub.is_reported("s")
     assert (hub.names.paths, hub.closed, hub.listed) == ({"s": "/b/web"}, 1, {})
+
+
+@pytest.mark.parametrize(
+    ("number", "position"),
+    [("0", 0), ("7", 7), ("12", 12), ("13", -1), ("112", -1), ("", -1), ("-1", -1), ("1.0", -1)],
+)
+def test_the_place_after_an_event_is_known_by_its_id(number, position):
+    hub = Hub()
+    for _ in range(12):
+        hub.publish_backlog(1)
+    assert hub.position_in(f"{hub.run}-{number}") == position
+    assert hub.position_in(f"0{hub.run}-{number}") == -1
+
+
+def test_a_snapshot_is_shared_until_changes_before_it_are_forgotten():
+    class Empty:
+        def iter_open(self, statuses):
+            return iter(())
+
+    async def take():
+        hub = Hub()
+        first = hub.take_snapshot(Empty())
+        hub.publish_backlog(1)
+        assert hub.take_snapshot(Empty()) is first
+        hub.restart()
+        assert hub.take_snapshot(Empty()) is not first
+        await asyncio.gather(*hub.readings)
+
+    asyncio.run(take())
+
+
+def test_the_newest_thousand_changes_are_kept():
+    hub = Hub()
+    for number in range(1002):
+        hub.publish_removal(f"s{number}")
+    assert (len(hub.changes), hub.forgotten) == (1000, 2)

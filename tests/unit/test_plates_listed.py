@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tailhook.machines.plates import Status
 from tailhook.plates.display import describe_plate
-from tailhook.plates.listed import MAX_LISTED, ListError, make_plates, parse_list
+from tailhook.plates.listed import ListError, make_plates, parse_list
 
 # What 2.1.329 printed: a session in the background, one in a terminal at a dialog, and one without a process.
 WORKS = {
@@ -146,14 +146,23 @@ def test_an_entry_that_is_not_an_object_is_left_out(entry):
     assert [one.session_id for one in read(entry, ASKS)] == ["b0b"]
 
 
-@pytest.mark.parametrize("value", [None, True, -1, 0, 1 << 40, 1.5, "5", [5], 10**30])
+@pytest.mark.parametrize("value", [None, True, -1, 0, (1 << 31) + 1, 1 << 40, 1.5, "5", [5], 10**30])
 def test_a_process_id_that_cannot_be_is_unknown(value):
     assert read({**WORKS, "pid": value})[0].pid is None
 
 
+@pytest.mark.parametrize("value", [1, 1 << 31])
+def test_the_least_and_the_greatest_process_id_are_known(value):
+    assert read({**WORKS, "pid": value})[0].pid == value
+
+
+def test_the_longest_id_is_read():
+    assert read({**WORKS, "sessionId": "x" * 500})
+
+
 def test_a_list_is_not_read_without_end():
-    many = [{**WORKS, "sessionId": f"s{number}"} for number in range(MAX_LISTED + 5)]
-    assert len(read(*many)) == MAX_LISTED
+    many = [{**WORKS, "sessionId": f"s{number}"} for number in range(1005)]
+    assert len(read(*many)) == 1000
 
 
 def test_the_words_of_the_list_are_on_one_line_without_secrets_and_control_characters():
@@ -201,6 +210,14 @@ def test_the_age_counts_from_the_change_of_the_status():
     assert (plate["since"], plate["updated_at"]) == (NOW + 20_000, NOW + 20_000)
     (renamed,) = plates({**WORKS, "status": "idle", "name": "new"}, before=third, now=NOW + 30_000).values()
     assert (renamed["since"], renamed["updated_at"]) == (NOW + 20_000, NOW + 30_000)
+
+
+@pytest.mark.parametrize(("since", "is_used"), [(1, True), (NOW, True), (0, False), (-1, False), (NOW + 1, False)])
+def test_a_time_of_the_status_is_used_unless_it_is_in_the_future_or_before_1970(since, is_used):
+    before = plates(WORKS, now=NOW - 50)
+    one = read(WORKS)[0]._replace(since=since)
+    (plate,) = make_plates([one], before, FACTS, NOW).values()
+    assert plate["since"] == (since if is_used else NOW - 50)
 
 
 def hidden(found):

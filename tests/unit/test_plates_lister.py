@@ -9,7 +9,7 @@ from tailhook.machines.plates import Status
 from tailhook.plates.db import SessionProject
 from tailhook.plates.hub import Hub
 from tailhook.plates.listed import ListedSession, ListError
-from tailhook.plates.lister import LIST_INTERVAL_S, MAX_RETRY_DELAY_S, Lister
+from tailhook.plates.lister import LIST_INTERVAL_S, Lister, run_list
 from tailhook.plates.rows import empty_plate
 
 
@@ -171,7 +171,7 @@ def test_a_failure_shows_no_old_sessions_and_is_kept_until_the_next_answer():
 
 def test_a_host_that_fails_again_and_again_is_asked_less_and_less():
     run = Run(*[ListError("error: unknown option '--json'")] * 6)
-    assert run.delays == [60, 360, 2160, MAX_RETRY_DELAY_S, MAX_RETRY_DELAY_S, MAX_RETRY_DELAY_S]
+    assert run.delays == [60, 360, 2160, 3600, 3600, 3600]
     assert run.hub.list_failure == "error: unknown option '--json'"
 
 
@@ -240,3 +240,40 @@ def test_a_session_without_files_is_shown():
 def test_a_folder_of_transcripts_that_cannot_be_read_hides_no_session(home):
     (home / ".claude").write_text("a file")
     assert Run([listed("a", pid=7)]).shown == [["a"]]
+
+
+# ---- the program -----------------------------------------------------------------
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Return a function that runs the program `claude`, a shell script with these lines, and returns the sessions."""
+
+    def run(script):
+        program = tmp_path / "bin" / "claude"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o700)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+        return [one.session_id for one in asyncio.run(run_list())]
+
+    return run
+
+
+def test_the_sessions_that_the_program_prints_are_listed(ask):
+    assert ask("""echo '[{"sessionId": "a", "cwd": "/p"}]'""") == ["a"]
+
+
+def test_the_reason_of_a_program_that_fails_is_its_exit_status_with_its_errors(ask):
+    with pytest.raises(ListError, match=r"^exit status 3: error: no such option$"):
+        ask("echo 'error: no such option' >&2; exit 3")
+
+
+@pytest.mark.parametrize(("blanks", "is_read"), [((1 << 20) - 3, True), ((1 << 20) - 2, False)])
+def test_a_mebibyte_of_output_is_too_much(ask, blanks, is_read):
+    script = f"printf '[%{blanks}s]' ''"
+    if is_read:
+        assert ask(script) == []
+    else:
+        with pytest.raises(ListError, match="it printed more than 1048576 bytes"):
+            ask(script)

@@ -63,6 +63,16 @@ def test_a_wait_over_midnight_is_in_both_days_and_once_in_their_sum():
     assert (answer["total"]["waited_ms"], answer["total"]["waits"], answer["total"]["longest_ms"]) == (80, 2, 70)
 
 
+def test_waits_of_one_session_without_a_gap_are_one_beside_those_of_another_session():
+    found = [Wait("a", "/p", 0, 5), Wait("b", "/q", 1, 4), Wait("b", "/q", 4, 9), Wait("b", "/q", 10, 10)]
+    assert join_waits(found) == [Wait("a", "/p", 0, 5), Wait("b", "/q", 1, 9)]
+
+
+def test_an_interval_without_waits_has_no_lengths():
+    total = sum_waits([], [0, 100], project_folder_name)["total"]
+    assert (total["waited_ms"], total["waits"], total["median_ms"], total["longest_ms"]) == (0, 0, 0, 0)
+
+
 def test_a_wait_until_midnight_is_not_in_the_next_day():
     answer = sum_waits([Wait("s", "/p", 80, 100), Wait("t", "/q", 100, 120)], [0, 100, 200], project_folder_name)
     assert [(one["waits"], one["projects"][0]["name"]) for one in answer["intervals"]] == [(1, "p"), (1, "q")]
