@@ -110,6 +110,15 @@ def test_a_damaged_message_that_gemini_states_again_is_a_record(member):
     assert found == rows("records", written, Question())
 
 
+def test_the_first_of_equal_records_of_a_response_of_another_host_counts():
+    head = b'{"sessionId":"g","projectHash":"76f3","kind":"main"}\n'
+    line = b'{"id":"m1","timestamp":"2026-11-01T12:0%d:00Z","type":"gemini","content":"x","tokens":{"output":2}}\n'
+    named = [(f"{number}/session.jsonl", head + line % number) for number in range(2)]
+    found = scan_rows("usage", named, Question())
+    assert [row["timestamp"].minute for row in found] == [0]
+    assert found == rows("usage", named, Question())
+
+
 def test_a_compaction_is_a_system_record_whatever_the_host():
     for host, compacted in (("codex", {"type": "compacted"}), ("copilot", {"type": "session.compaction_complete"})):
         _, row = scanned("records", RECORDS[host][0], compacted)

@@ -358,8 +358,9 @@ def usage(files: Files, question: Question) -> list[Row]:
     counts as missing.
 
     Of its occurrences, the one with the most output tokens counts (a missing number is less than 0), then the latest by
-    (timestamp, path, offset): the model, timestamp, ids and tokens are its own. Session, agent, project and host are
-    those of the first occurrence, the least by (timestamp, path, offset). A missing timestamp comes before all others.
+    (timestamp, path, offset), but the first for other hosts than Claude Code: the model, timestamp, ids and tokens are
+    its own. Session, agent, project and host are those of the first occurrence, the least by (timestamp, path, offset).
+    A missing timestamp comes before all others.
     """
     return [row for row in count_once(read_lines(files)) if is_wanted_response(question, row)]
 
@@ -396,10 +397,15 @@ def row_of_response(occurrences: list[tuple[Line, Usage]]) -> tuple[Any, Row]:
         line, one = occurrence
         return (sortable_time(one.timestamp), line.path, line.offset)
 
-    first, first_usage = min(occurrences, key=place)
-    line, counted = max(
-        occurrences, key=lambda it: (-1 if it[1].output_tokens is None else it[1].output_tokens, place(it))
-    )
+    def output(occurrence: tuple[Line, Usage]) -> int:
+        tokens = occurrence[1].output_tokens
+        return -1 if tokens is None else tokens
+
+    occurrences = sorted(occurrences, key=place)
+    first, first_usage = occurrences[0]
+    most = max(map(output, occurrences))
+    equal = [one for one in occurrences if output(one) == most]
+    line, counted = equal[-1 if first.head.host == "claude-code" else 0]
     row = make_row(
         "usage",
         session_id=first.session_id,
