@@ -107,7 +107,7 @@ def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0) -> list[
         headline = (room - branch) * 9 // 20
         line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
         activity = room - branch - headline
-        line.append_text(fit_text(describe_activity(plate, now, activity), activity))
+        line.append_text(fit_text(add_context(describe_activity(plate, now, activity), plate, activity), activity))
         if branch:
             line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)
     line.append_text(mark).append_text(age)
@@ -119,6 +119,8 @@ def draw_below(plate: PlateOut, now: float, width: int, count: int) -> list[Text
     lines = wrap_activity(plate, now, width, count)
     branch = cut_right(plate["git_branch"] or "", BRANCH_WIDTH)
     room = width - ROW_INDENT - 1 - cell_len(branch)
+    if len(lines) == 1:
+        add_context(lines[0], plate, room - 2)
     if lines[-1].cell_len + 2 <= room:
         lines[-1] = fit_text(lines[-1], room).append(branch, BRANCH)
     return [fit_text(Text(" " * ROW_INDENT).append_text(line), width) for line in lines]
@@ -153,6 +155,15 @@ def break_text(text: Text, width: int) -> tuple[Text, Text]:
         at = end
     rest = words[at:].lstrip()
     return text[:at], text[len(words) - len(rest) :]
+
+
+def add_context(text: Text, plate: PlateOut, room: int) -> Text:
+    """Add to an activity how full the session's context is, if that fits; return the activity."""
+    if plate["context_used"] and plate["group"] != "rest":
+        context = f" · {plate['context_used']} context"
+        if text.cell_len + len(context) <= room:
+            text.append(context, DIM)
+    return text
 
 
 def fit_text(text: Text, width: int) -> Text:

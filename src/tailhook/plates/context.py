@@ -66,6 +66,15 @@ def members_of(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def context_used(path: str) -> str | None:
+    """Return how full a session's context is, for a row of the boards, or None if its transcript does not have it."""
+    context = context_at_end(path)
+    if context is None:
+        return None
+    tokens, window = context["tokens"], context["window"]
+    return f"{tokens * 100 // window} %" if window else short_count(tokens)
+
+
 def context_words(tokens: int, window: int | None) -> str:
     """Return the size of a context for people.
 

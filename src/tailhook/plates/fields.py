@@ -29,6 +29,7 @@ class PlateFields(TypedDict):
     title: what the person or the host called the session, on one line.
     prompt: the first line of the last prompt that a person typed.
     agent_program: its agent host, as in `tailhook.hosts.NAMES`.
+    context_used: how full its context is: in percent if its host records the window, otherwise in tokens.
     run_id: of the wrapper that runs it.
     pid: of the host's process. Answers leave it out while it is a guess.
     """
@@ -44,6 +45,7 @@ class PlateFields(TypedDict):
     last_tool: str | None
     todo_progress: Fact
     error: str | None
+    context_used: str | None
     agent_program: Fact
     run_id: Annotated[Fact, {"index": True}]
     pid: int | None

@@ -39,6 +39,7 @@ from tailhook.machines.plates import (
     judge_host_status,
 )
 from tailhook.plates.changes import situation_of
+from tailhook.plates.context import context_used
 from tailhook.plates.db import Database, Moment
 from tailhook.plates.host_children import has_begun, is_reporting
 from tailhook.plates.host_status import read_status, status_file
@@ -251,13 +252,15 @@ class Health:
         return new != plate and self.database.amend(new)
 
     def add_words(self, plate: Plate, path: str) -> None:
-        """Store the title of a session, and its last message if its hook has not reported that.
+        """Store the title of a session, how full its context is, and its last message if its hook has not reported that.
 
         path: of the transcript.
         """
-        title = self.read_title(path) if self.has_changed(path) else None
-        if title and (title.is_persons or not plate["title"]):
-            plate["title"] = title.words
+        if self.has_changed(path):
+            title = self.read_title(path)
+            if title and (title.is_persons or not plate["title"]):
+                plate["title"] = title.words
+            plate["context_used"] = context_used(path)
         finished_at = plate["finished_at"]
         if finished_at is not None and plate["reply"] is None and self.has_changed(path, finished_at):
             plate["reply"] = first_words(self.read_reply(path) or "") or None
