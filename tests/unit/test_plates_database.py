@@ -321,6 +321,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "last_tool": "Bash",
         "todo_progress": "3/7",
         "error": None,
+        "context_used": None,
         "agent_program": "codex",
         "resume": "cd /p && codex resume s",
         "run_id": "r",

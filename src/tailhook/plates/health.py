@@ -252,7 +252,7 @@ class Health:
         return new != plate and self.database.amend(new)
 
     def add_words(self, plate: Plate, path: str) -> None:
-        """Store the title of a session, how full its context is, and its last message if its hook has not reported that.
+        """Store the title of a session, how full its context is, and its last message unless its hook reported that.
 
         path: of the transcript.
         """
