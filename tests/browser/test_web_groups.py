@@ -1,11 +1,12 @@
 """The groups of the web board: counters, folded rows, seen sessions, and rows in their places."""
 
+import json
 import re
 import time
 
 from playwright.sync_api import expect
 from support.browser import at, row
-from support.daemon import wait_until
+from support.daemon import spooled, wait_until
 
 HOUR_MS = 3_600_000
 ASKED = {"tool_name": "AskUserQuestion", "tool_params": {"question": "Which one?", "choices": ["red", "blue"]}}
@@ -43,6 +44,16 @@ def test_a_row_shows_what_its_session_asks_and_has_done(daemon, board):
         expect(row(board, project).locator(".tool")).to_have_text(words)
     expect(row(board, "done").locator(".worked")).to_have_text("worked 1m")
     expect(row(board, "busy").locator(".agents")).to_have_text("1 sub-agent")
+
+
+def test_a_row_shows_how_full_the_context_is(daemon, board, tmp_path):
+    transcript = tmp_path / "t.jsonl"
+    info = {"last_token_usage": {"total_tokens": 129_200}, "model_context_window": 258_400}
+    counted = {"type": "event_msg", "payload": {"type": "token_count", "info": info}}
+    meta = {"type": "session_meta", "payload": {"id": "s"}}
+    transcript.write_text("".join(f"{json.dumps(record)}\n" for record in (meta, counted)))
+    daemon.spool(spooled(1, event_type="prompt_submit", ts=at(0), mono=None, transcript_path=str(transcript)))
+    expect(row(board, "p").locator(".context")).to_have_text("50 % context")
 
 
 def test_the_counters_show_how_many_there_are_and_choose_what_is_shown(daemon, board):
