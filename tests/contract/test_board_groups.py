@@ -135,6 +135,19 @@ def test_in_a_high_terminal_a_blank_line_stands_between_two_sections(board_daemo
     sit(play, size=(100, 40))
 
 
+def test_the_first_line_leaves_out_the_counts_that_do_not_fit_and_cuts_none(board_daemon):
+    populate(board_daemon)
+
+    async def play(person):
+        await person.until(lambda: person.seen.splitlines()[0].strip() == "2 wait for you")
+        await person.pilot.resize_terminal(34, 24)
+        await person.until(lambda: person.seen.splitlines()[0].strip() == "2 wait for you   1 finished")
+        await person.pilot.resize_terminal(60, 24)
+        await person.sees("2 wait for you   1 finished   1 working")
+
+    sit(play, size=(24, 24))
+
+
 def test_a_finished_session_is_unseen_until_its_details_are_opened(board_daemon):
     now = time.time_ns() // 1_000_000
     for kind, ago, words in (("prompt_submit", 1200, {"prompt": "Fix it"}), ("stop", 120, {"reply": "It works."})):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import on, work
 from textual.app import App, ComposeResult
@@ -245,6 +246,10 @@ class Board(App[None]):
             self.changed = False
             self.show()
 
+    def on_resize(self) -> None:
+        """Draw the first line again: another number of counts fits."""
+        self.changed = True
+
     def pass_time(self) -> None:
         """Draw the list again, because the ages have changed."""
         self.list.refresh()
@@ -277,8 +282,10 @@ class Board(App[None]):
             self._driver.write(f"\x1b]2;{title}\x1b\\")
 
     def summary(self) -> Text:
-        """Return the first line: the number of sessions in each group, and whether the daemon answers."""
-        width = self.size.width - 2
+        """Return the first line: the number of sessions in each group, and whether the daemon answers.
+
+        The counts that do not fit are left out.
+        """
         if self.connected and self.backlog:
             state = Text(
                 f"catching up: {self.backlog:,} event{'s' if self.backlog > 1 else ''}", TONE_COLOURS["attention"]
@@ -289,17 +296,19 @@ class Board(App[None]):
             state = Text("connecting …", DIM)
         else:
             state = Text("✗ no answer from the daemon, reconnecting …", TONE_COLOURS["error"])
+        room = max(0, self.size.width - 2 - state.cell_len - 1)
         groups = [plate["group"] for plate in self.plates.values() if is_on_board(plate)]
         left = Text("" if groups else "tailhook  ", DIM)
         for group in self.statuses["groups"]:
             if count := groups.count(group["id"]):
-                words = group["summary_of_one"] if count == 1 else group["summary"]
-                left.append(f"{count} {words}   ", TONE_COLOURS[group["tone"]])
+                words = f"{count} {group['summary_of_one'] if count == 1 else group['summary']}"
+                if left.cell_len + cell_len(words) <= room:
+                    left.append(f"{words}   ", TONE_COLOURS[group["tone"]])
         if self.closed:
             found = sum(plate["status"] is Status.CLOSED for plate in self.plates.values())
             is_all = found >= self.closed_count
             left.append("closed too  " if is_all else f"{found:,} of {self.closed_count:,} closed  ", DIM)
-        left.truncate(max(0, width - state.cell_len - 1), pad=True)
+        left.truncate(room, pad=True)
         return Text.assemble(left, " ", state)
 
     # ---- keys ----
