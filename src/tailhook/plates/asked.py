@@ -13,7 +13,6 @@ from tailhook._core import get_text, parse_json, reverse_lines, reverse_tool_use
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES
 from tailhook.hook.plates import tool_params
-from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES, parse_host_record, recognize_record
 from tailhook.machines.plates import HOST, MCP_SERVER, PLAN_TOOL, OpenTool, Status
 from tailhook.machines.quoting import plain_text
 from tailhook.machines.secrets import MASK, is_secret_name
@@ -24,8 +23,7 @@ from tailhook.plates.markdown import read_markdown
 from tailhook.plates.schemas import find_subject, mask_secrets, scrub
 from tailhook.plates.signs import transcript_of_agent
 from tailhook.plates.tables import Plate
-from tailhook.plates.transcript_ends import open_transcript
-from tailhook.transcripts.host_records import HostRecords
+from tailhook.plates.transcript_ends import find_host_records, open_transcript
 
 MAX_SEARCHED_RECORDS = 500  # from the transcript's end: the call is one of the newest records, as its session waits
 MAX_INPUT_BYTES = 1 << 20  # of a tool that is decoded
@@ -92,14 +90,12 @@ def read_tool_uses(path: str, name: str) -> Iterator[tuple[str | None, bytes]]:
     Raises OSError, and ValueError for a record that cannot be read.
     """
     with open_transcript(path) as file:
-        first = file.read(MAX_FIRST_RECORD_BYTES).partition(b"\n")[0]
+        records = find_host_records(file)
         start = max(0, file.seek(0, 2) - MAX_TRANSCRIPT_BYTES)
-        host = recognize_record(parse_host_record(first))
-        if host is None:
+        if records is None:
             uses = reverse_tool_uses(file, {name}, start, None, MAX_RECORD_BYTES, MAX_SEARCHED_RECORDS)
             yield from ((use, given) for _, use, given, failed, _ in uses if failed is None)
             return
-        records = HostRecords(host, parse_host_record(first))
         for offset, line in islice(reverse_lines(file, start, None, MAX_INPUT_BYTES), MAX_SEARCHED_RECORDS):
             for record in reversed(records.records(line, offset)):
                 yield from ((use.id, json.dumps(use.input).encode()) for use in record.tools)

@@ -6,10 +6,9 @@ from itertools import islice
 from typing import Any
 
 from tailhook._core import Record, reverse_lines, reverse_records
-from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES, parse_host_record, read_count, recognize_record
+from tailhook.hosts.reading import read_count
 from tailhook.plates.fields import ContextOut
-from tailhook.plates.transcript_ends import open_transcript
-from tailhook.transcripts.host_records import HostRecords
+from tailhook.plates.transcript_ends import find_host_records, open_transcript
 
 CONTEXT_TAIL_BYTES = 1 << 20  # searched from the transcript's end
 MAX_CONTEXT_RECORD_BYTES = 1 << 18  # of a record; a longer one is skipped
@@ -36,13 +35,11 @@ def context_at_end(path: str) -> ContextOut | None:
 def records_at_end(path: str) -> Iterator[Record]:
     """Yield the newest records of a transcript, newest first. Raises OSError."""
     with open_transcript(path) as file:
-        first = parse_host_record(file.read(MAX_FIRST_RECORD_BYTES).partition(b"\n")[0])
+        records = find_host_records(file)
         start = max(0, file.seek(0, os.SEEK_END) - CONTEXT_TAIL_BYTES)
-        host = recognize_record(first)
-        if host is None:
+        if records is None:
             yield from reverse_records(file, start, None, MAX_CONTEXT_RECORD_BYTES)
             return
-        records = HostRecords(host, first)
         for offset, line in reverse_lines(file, start, None, MAX_CONTEXT_RECORD_BYTES):
             yield from reversed(records.records(line, offset))
 

@@ -10,8 +10,15 @@ from tailhook._core import last_message, parse_json
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.hook.plates import MAX_REPORTED_CHARS
-from tailhook.hosts.reading import recognize_host, reverse_host_messages
+from tailhook.hosts.reading import (
+    MAX_FIRST_RECORD_BYTES,
+    parse_host_record,
+    recognize_host,
+    recognize_record,
+    reverse_host_messages,
+)
 from tailhook.machines.quoting import MAX_EXAMINED_CHARS, plain_text, plain_words
+from tailhook.transcripts.host_records import HostRecords
 
 if TYPE_CHECKING:
     from tailhook.hosts.protocols import TranslatedHost
@@ -40,6 +47,16 @@ def open_transcript(path: str) -> io.FileIO:
         file.close()
         raise OSError(errno.EINVAL, "not a regular file", path)
     return file
+
+
+def find_host_records(file: io.FileIO) -> HostRecords | None:
+    """Return the reader of the records of another host's transcript, or None if the transcript is Claude Code's.
+
+    file: open at its start. Its position changes. Raises OSError.
+    """
+    first = parse_host_record(file.read(MAX_FIRST_RECORD_BYTES).partition(b"\n")[0])
+    host = recognize_record(first)
+    return None if host is None else HostRecords(host, first)
 
 
 def read_title(path: str) -> Title | None:
