@@ -54,6 +54,7 @@ def test_nothing_that_runs_often_reads_the_closed_plates(database):
     database.record(report("session_start", pid=7, pid_started=1.0, run_id="r"))
     list(database.iter_open())
     database.open_plates("spool")
+    database.remove_placeholders("spool", [7])
     database.all(status="closed", limit=200)
     database.all(status="closed", limit=200, before=(5, "s"))
     database.close_sessions(run_id="r")

@@ -366,12 +366,13 @@ class Database:
         return plate
 
     def remove_placeholders(self, owner: str, pids: Collection[int]) -> None:
-        """Remove the placeholders of processes whose sessions are known in another way.
+        """Remove the open placeholders of processes whose sessions are known in another way.
 
         owner: the spool's id of the daemon that looks after them.
         """
         is_pending = plates.c.session_id.startswith(PENDING, autoescape=True)
-        query = sa.select(plates.c.session_id).where(is_pending, plates.c.owner == owner, plates.c.pid.in_(pids))
+        is_theirs = sa.and_(IS_OPEN, is_pending, plates.c.owner == owner, plates.c.pid.in_(pids))
+        query = sa.select(plates.c.session_id).where(is_theirs)
         with self.engine.connect() as tx:
             found = tx.execute(query).scalars().all()
         for session_id in found:
