@@ -31,7 +31,8 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 	$(BIN)/python tests/fuzz/markdown_linear.py
 	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property tests/contract/test_daemon_api.py \
 	    tests/contract/test_concurrency.py tests/unit/test_bench_rounds.py tests/contract/test_daemon_keeps.py \
-	    tests/contract/test_daemon_transcripts.py tests/contract/test_anatomy_command.py tests/unit/test_plates_inbox.py
+	    tests/contract/test_daemon_transcripts.py tests/contract/test_anatomy_command.py tests/unit/test_plates_inbox.py \
+	    $$(grep -l '^@given' tests/unit/*.py)
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"

@@ -20,9 +20,9 @@ def pytest_collection_finish(session):
 @pytest.mark.parametrize(
     ("plugins", "variables", "found"),
     [
-        ([], {"CI": "1"}, "16 False None"),
+        ([], {"CI": "1"}, "16 True None"),
         ([], {"TAILHOOK_FUZZ": "1"}, "100 False None"),
-        ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "12 False None"),
+        ([], {"TAILHOOK_SAMPLE": "1", "CI": "1"}, "12 True None"),
         (["-p", "few_examples"], {}, "30 True None"),
     ],
     ids=["in CI", "long", "a sample", "mutants"],

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+from random import Random
 
 import pytest
 from support.host_records import RECORDS
@@ -76,7 +77,7 @@ def test_older_versions_keep_them_beside_the_session_and_each_names_it(tmp_path)
     write(tmp_path / "agent-a.jsonl", "a", agent="a")
     write(tmp_path / "agent-b.jsonl", "b", agent="b", session="s-2")
     (tmp_path / "agent-c.jsonl").write_text("")
-    (tmp_path / "agent-d.jsonl").write_bytes(os.urandom(100))
+    (tmp_path / "agent-d.jsonl").write_bytes(Random(1).randbytes(100))
     os.mkfifo(tmp_path / "agent-e.jsonl")
     (tmp_path / "agent-f.jsonl").symlink_to("missing")
     with transcript.open(tmp_path / "s-1.jsonl") as session:

@@ -21,7 +21,8 @@ FENCE = re.compile(r"(?P<before>[^`~]{0,40}?)(?P<fence>`{3,}|~{3,})(?P<language>
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
 RULE = re.compile(r" {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$")
 QUOTE = re.compile(r" {0,3}> ?")
-ITEM = re.compile(r"([ \t]{0,40})([-*+]|\d{1,9}[.)])[ \t]+(?:\[([ xX])\][ \t]+)?")
+ITEM_MARK = re.compile(r"[-*+]|\d{1,9}[.)]")
+ITEM = re.compile(rf"([ \t]{{0,40}})({ITEM_MARK.pattern})[ \t]+(?:\[([ xX])\][ \t]+)?")
 CELL_RULE = r"[ \t]{0,20}:?-{1,200}:?[ \t]{0,20}"
 TABLE_RULE = re.compile(rf"[ \t]{{0,3}}\|?(?:{CELL_RULE}\|){{1,20}}(?:{CELL_RULE})?$")
 STYLES: dict[str, TextKind] = {"strong": "strong", "emphasis": "emphasis", "stressed": "emphasis"}
@@ -162,8 +163,8 @@ class Reader:
         language = ""
         if code.kind == "fence" and (found := FENCE.match(lines[0])):
             before, fence, language = found["before"], found["fence"], found["language"].strip()
-            if item := ITEM.match(before):
-                self.add("item", [], 0, item[2] if item[2][0].isdigit() else "•")
+            for depth, mark in enumerate(ITEM_MARK.findall(before)):
+                self.add("item", [], min(MAX_LEVEL, depth), mark if mark[0].isdigit() else "•")
             lines = [cut_prefix(line, len(before), before.count(">")) for line in lines[1:]]
             if lines and lines[-1].strip().startswith(fence) and not lines[-1].strip(fence[0] + " \t"):
                 del lines[-1]
