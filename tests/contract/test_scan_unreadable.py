@@ -121,7 +121,7 @@ def test_the_folder_that_has_no_room_for_a_decompressed_copy_is_named(folder, tm
     (folder / "big.jsonl.gz").write_bytes(gzip.compress((folder / "s-1.jsonl").read_bytes() * 4000))
     done = subprocess.run(
         [sys.executable, "-m", "tailhook", "scan", "--table", "records", "--count", "transcripts"],
-        env={**ENVIRONMENT, "HOME": str(tmp_path)},
+        env={**ENVIRONMENT, "HOME": str(tmp_path), "TMPDIR": tempfile.gettempdir()},
         cwd=tmp_path,
         capture_output=True,
         text=True,

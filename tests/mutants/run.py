@@ -158,6 +158,7 @@ def baseline(module: str) -> tuple[str, float]:
 def examine(job: tuple[str, WorkItem, float]) -> tuple[str, str, WorkResult]:
     """Run the tests with one mutant. It has hung if it takes too long twice."""
     module, item, timeout = job
+    os.environ["MUTANT_SECONDS"] = str(timeout + 5)  # the tests end then, also if this process was stopped before
     result = mutate_and_test(item.mutations, command_of(module), timeout)
     if result.output == "timeout":
         result = mutate_and_test(item.mutations, command_of(module), timeout)

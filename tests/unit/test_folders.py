@@ -4,10 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
-from support.host import short_folder
 
 from tailhook._core import folder_fault
 from tailhook.stores import atomic, links
@@ -36,8 +36,8 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can be anot
 
 @pytest.fixture
 def shared():
-    """Yield a folder like /tmp: every user can reach it, and its path is short."""
-    with short_folder() as folder:
+    """Yield a folder like /tmp, and in it: every user can reach it, and no user could have made those above it."""
+    with tempfile.TemporaryDirectory(prefix="tailhook-", dir="/tmp") as folder:
         os.chmod(folder, 0o1777)
         yield Path(folder)
 

@@ -87,8 +87,8 @@ def test_a_long_time_until_a_session_is_called_stuck_does_not_make_its_change_ol
 def test_a_notice_waits_for_its_delay():
     queue = NoticeQueue("me")
     queue.note(plate_with(**WAITS), NOW, 5.0)
-    assert queue.take(NoticeSettings(), 5.0 + DELAY_S - 0.1, 0, name_of) == []
-    assert len(queue.take(NoticeSettings(), 5.0 + DELAY_S, 0, name_of)) == 1
+    assert queue.take(NoticeSettings(), 6.9, 0, name_of) == []
+    assert len(queue.take(NoticeSettings(), 7.0, 0, name_of)) == 1
     assert queue.waiting == {}
 
 
@@ -137,6 +137,13 @@ def test_the_text_has_the_question_its_choices_and_the_headline_without_secrets(
     queue.note(plate_with(**WAITS | {"tools": asked, "prompt": f"deploy\n{secret}"}), NOW, 0)
     [notice] = queue.take(NoticeSettings(), DELAY_S, 0, name_of)
     assert notice == ("waits", "shop waits for you", "asks Use [secret]\n1 a\n2 b\ndeploy [secret]", "s", "/p/shop")
+
+
+def test_a_line_has_at_most_300_characters():
+    queue = NoticeQueue("me")
+    queue.note(plate_with(**FINISHED | {"reply": "y" * 301, "title": "x" * 400}), NOW, 0)
+    [notice] = queue.take(NoticeSettings(), DELAY_S, 0, name_of)
+    assert list(map(len, notice.text.split("\n"))) == [300, 300]
 
 
 def test_a_text_is_never_empty():

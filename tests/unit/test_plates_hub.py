@@ -159,6 +159,18 @@ def test_the_pause_of_a_listener_grows_with_their_number(monkeypatch):
     assert pauses == [PAUSE_S * number for number in (1, 2, 3)]
 
 
+def test_the_pauses_between_the_pages_of_ten_thousand_plates_take_a_fifth_of_a_second_at_most(monkeypatch):
+    pauses = []
+
+    async def run():
+        hub, database = await loaded(), Plates(*(plate(str(number)) for number in range(1000)))
+        monkeypatch.setattr("tailhook.plates.hub.time.sleep", pauses.append)
+        await begin(hub, database)
+
+    asyncio.run(run())
+    assert 0 < 10 * sum(pauses) <= 0.2
+
+
 def test_listeners_that_come_together_share_one_reading_of_the_plates():
     async def run():
         hub, database = await loaded(), Plates(plate("s"))
