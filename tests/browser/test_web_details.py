@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support.browser import at, load, row, show
 from support.sessions import LAST_WORDS
+from support.tool_secret import ask_to_run, shows_secret
 
 HOSTILE = {
     "a tag": "<script>document.title='owned'</script>",
@@ -199,3 +200,16 @@ def test_text_of_a_session_stays_text(daemon, board, tmp_path):
         board.keyboard.press("Escape")
         daemon.ask("DELETE", "/plates/s")
         expect(board.locator("#board li")).to_have_count(0)
+
+
+def test_a_secret_in_a_command_that_a_hook_reports_is_masked_in_the_row_and_in_the_details(daemon, board, cold_argv):
+    ask_to_run(daemon, [*cold_argv[:-1], "plates"])
+    masked = "curl -u me:[secret] https://api.example.org/"
+    shown = board.locator("#board li")
+    expect(shown.locator(".tool")).to_contain_text(masked)
+    shown.click()
+    details = board.get_by_role("dialog")
+    expect(details.locator(".asked")).to_contain_text("mysql -u root -p[secret] shop")
+    expect(details.locator(".tools")).to_contain_text("denied: [secret]")
+    expect(details.locator(".events li")).to_have_count(5)
+    assert not shows_secret(board.content())

@@ -108,6 +108,21 @@ def test_the_filter_of_a_phone_opens_by_its_button_and_by_its_key(waiting):
     expect(waiting.locator("#board li")).to_have_count(len(WAITS))
 
 
+def test_the_controls_of_the_head_are_in_reach_at_each_width_without_scrolling_sideways(daemon, waiting):
+    fail(daemon, "checkout")
+    daemon.post("stop", "done", project_path="/p/done")
+    for width in (601, 700, 760, 761, 900, 901, 980):
+        waiting.set_viewport_size({"width": width, "height": 600})
+        for name in ("#filter", "#projects", "#help"):
+            control = box(waiting.locator(name))
+            assert 0 <= control["x"] < control["right"] <= width, (width, name)
+        assert waiting.evaluate("document.documentElement.scrollWidth") == width
+        waiting.get_by_role("button", name="Group by project").click()
+        expect(waiting.get_by_role("region", name="checkout").locator("li")).to_have_count(1)
+        waiting.get_by_role("button", name="Group by project").click()
+        expect(waiting.locator("#waits h2")).to_have_text("Waits for you 5")
+
+
 def test_a_choice_is_never_broken_and_a_long_one_is_cut(daemon, waiting):
     waiting.set_viewport_size(PHONE)
     choices = ["yes", "only if the customer has asked for it in the settings of the profile"]

@@ -37,6 +37,8 @@ def test_a_row_copies_the_command_and_shows_it(daemon, shop):
 def test_the_details_copy_it_too(shop):
     row(shop, "a shop").locator(".open").click()
     expect(shop.locator("#details dl")).to_contain_text(COMMAND)
+    in_row = row(shop, "a shop").locator(".resume").get_attribute("title")
+    assert shop.locator("#details .resume").get_attribute("title") == in_row != ""
     shop.locator("#details .resume").click()
     expect(shop.locator("#details .copied")).to_contain_text(COMMAND)
     assert copied(shop) == COMMAND

@@ -1,6 +1,7 @@
 """`tailhook board` on a running daemon: every key, pressed like by a person."""
 
 import json
+import re
 import signal
 import time
 
@@ -119,10 +120,10 @@ def test_every_width_of_the_terminal_will_do(board_daemon):
     sit(play, size=(1, 12))
 
 
-def test_the_footer_leaves_keys_out_on_the_right_but_keeps_help_and_quit(board_daemon):
+def test_the_footer_shortens_words_and_leaves_keys_out_on_the_right_but_keeps_help_and_quit(board_daemon):
     populate(board_daemon)
     first, lasting, last = (
-        "⏎ details o go there y copy resume d hide g projects / filter",
+        "⏎ details o go there y copy command d hide g projects / filter",
         "? help q quit",
         "a all c closed",
     )
@@ -131,9 +132,10 @@ def test_the_footer_leaves_keys_out_on_the_right_but_keeps_help_and_quit(board_d
         16: "? help q quit",
         30: f"⏎ details {lasting}",
         40: f"⏎ details o go there {lasting}",
-        60: f"⏎ details o go there y copy resume d hide {lasting}",
+        60: f"⏎ details o go there y copy command d hide {lasting}",
         80: f"{first} {lasting}",
-        110: f"{first} {lasting} {last}",
+        100: f"{first} {lasting} {last}",
+        110: f"{first.replace('copy command', 'copy command to resume')} {lasting} {last}",
     }
 
     async def play(person):
@@ -157,6 +159,25 @@ def test_on_a_narrow_terminal_a_working_session_has_two_lines(board_daemon):
         await person.until(lambda: any("parser" in line and "thinking" in line for line in person.seen.splitlines()))
 
     sit(play, size=(40, 20))
+
+
+def test_a_column_that_is_empty_in_all_rows_leaves_its_room_to_the_headline(board_daemon):
+    prompt = "Make the parser accept the long form of each option"
+    board_daemon.post("prompt_submit", "first", project_path="/p/parser", prompt=prompt)
+    board_daemon.post("stop", "finished", project_path="/p/docs", git_branch="main", tool_params={"todos": 2})
+
+    def headline(person):
+        [line] = (line for line in person.seen.splitlines() if "● parser" in line)
+        return re.split("  +", line.strip())[1]
+
+    async def play(person):
+        await person.until(lambda: "● parser" in person.seen and headline(person) == prompt)
+        board_daemon.post("prompt_submit", "second", project_path="/p/api", git_branch="feat/api")
+        await person.until(lambda: headline(person) == "Make the parser accept the long form… thinking")
+        board_daemon.post("tool_call", "second", project_path="/p/api", tool_params={"todos": 4, "todos_done": 1})
+        await person.until(lambda: headline(person) == "Make the parser acce… thinking")
+
+    sit(play, size=(120, 24))
 
 
 def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(board_daemon):

@@ -236,3 +236,23 @@ def test_the_terminals_tab_shows_how_many_sessions_wait(board_daemon, monkeypatc
         await person.until(lambda: titles[-1] == "tailhook")
 
     sit(play)
+
+
+def test_why_a_call_was_refused_has_a_second_line_on_a_narrow_terminal_with_room(board_daemon):
+    error = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+    for number in range(2):
+        board_daemon.post("stop_failure", f"s{number}", project_path=f"/p/mail-{number}", error=error)
+    whole = ["waits for you to continue: the API", "refused Overloaded (529)"]
+    cut = "waits for you to continue: the API …"
+
+    def reasons(person):
+        return [line.strip() for line in person.seen.splitlines() if line.startswith("   ") and line.strip()]
+
+    async def play(person):
+        await person.until(lambda: reasons(person) == [cut] * 2)
+        await person.pilot.resize_terminal(40, 9)
+        await person.until(lambda: reasons(person) == [*whole, cut])
+        await person.pilot.resize_terminal(40, 12)
+        await person.until(lambda: reasons(person) == whole * 2)
+
+    sit(play, size=(40, 8))

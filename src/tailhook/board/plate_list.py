@@ -92,6 +92,7 @@ class PlateList(ScrollView, can_focus=True):
         self.plates: list[PlateOut] = []  # those that are not folded
         self.lines: list[ListLine] = []
         self.tops: list[int] = []  # the first line of each plate
+        self.filled = rows.ALL_FILLED
         self.width = 0  # for which the lines were computed
         self.unfolded: bool | None = None  # whether all plates are shown; None if the person has not chosen
         self.by_project = False
@@ -129,6 +130,7 @@ class PlateList(ScrollView, can_focus=True):
                 self.lines += [ListLine(len(self.plates), part, height) for part in range(height)]
                 self.plates.append(plate)
         ids = [plate["session_id"] for plate in self.plates]
+        self.filled = rows.find_filled_columns(plate for plate in self.plates if heights[plate["session_id"]] == 1)
         if kept and kept["session_id"] in ids:
             self.at = ids.index(kept["session_id"])
         self.at = max(0, min(self.at, len(ids) - 1))
@@ -257,7 +259,7 @@ class PlateList(ScrollView, can_focus=True):
         if line.plate < 0:
             return self.make_strip(line.heading or Text())
         plate = self.plates[line.plate]
-        text = rows.draw_plate(plate, self.now(), self.width, line.height)[line.part]
+        text = rows.draw_plate(plate, self.now(), self.width, line.height, self.filled)[line.part]
         return self.make_strip(text, SELECTED if line.plate == self.at else Style())
 
     def make_strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant

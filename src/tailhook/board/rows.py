@@ -5,6 +5,7 @@ All text is `rich.text.Text`: markup in it has no effect.
 
 import time
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.columns import Columns
@@ -85,10 +86,37 @@ def count_ask_lines(plate: PlateOut, now: float, width: int) -> int:
     return sum(map(bool, wrap_activity(plate, now, width, MAX_ASK_LINES))) or 1
 
 
-def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0) -> list[Text]:
+class FilledColumns(NamedTuple):
+    """The columns that are not empty in all shown rows of one line. The headline takes the room of the others."""
+
+    progress: bool = True
+    branch: bool = True
+
+
+ALL_FILLED = FilledColumns()
+
+
+def find_filled_columns(plates: Iterable[PlateOut]) -> FilledColumns:
+    """Return the columns that are not empty in all of these plates. All of them have one line."""
+    shown = list(plates)
+    return FilledColumns(
+        progress=any(has_words(draw_progress(plate)) for plate in shown),
+        branch=any(plate["git_branch"] for plate in shown),
+    )
+
+
+def has_words(text: Text) -> bool:
+    """Return whether a text has more than blanks."""
+    return bool(text.plain.strip())
+
+
+def draw_plate(
+    plate: PlateOut, now: float, width: int, count: int = 0, filled: FilledColumns = ALL_FILLED
+) -> list[Text]:
     """Return a plate's lines, each exactly `width` columns wide.
 
     count: of the lines; at least `count_lines`.
+    filled: for a plate of one line.
     """
     below = max(count, count_lines(plate, width)) - 1
     line = Text.assemble((f" {plate['symbol']} ", TONE_COLOURS[plate["tone"]]))
@@ -100,13 +128,19 @@ def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0) -> list[
         name = min(cell_len(plate["name"]) + 1, room // 2)
     line.append(fit(plate["name"], max(0, name - 1)) + " "[:name], style_of_name(plate))
     room -= name
+    spare = 0
+    if not (has_words(mark) if below else filled.progress):
+        spare, mark = mark.cell_len, Text()
     if below:
-        line.append(fit(headline_of(plate), room))
+        line.append(fit(headline_of(plate), room + spare))
     else:
         branch = BRANCH_WIDTH if width >= MIN_BRANCH_WIDTH else 0
         headline = (room - branch) * 9 // 20
-        line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
         activity = room - branch - headline
+        if not filled.branch:
+            spare, branch = spare + branch, 0
+        headline += spare
+        line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
         line.append_text(fit_text(add_context(describe_activity(plate, now, activity), plate, activity), activity))
         if branch:
             line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)

@@ -23,6 +23,7 @@ from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 LASTING_KEYS = ("question_mark", "q")  # of the footer, in every width
+SHORT_KEY_WORDS = {"copy command to resume": "copy command"}  # of keys, for a footer in which not all keys fit
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
@@ -41,16 +42,28 @@ HELP = (
 )
 
 
+def footer_width(key: FooterKey) -> int:
+    """Return the columns that a key takes in the footer, with the gap after it."""
+    return cell_len(f"{key.key_display} {key.description} ")
+
+
 class WholeFooter(Footer):
-    """The keys that fit into the line. If there are too many, the last ones are left out, but for LASTING_KEYS."""
+    """The keys that fit into the line.
+
+    If there are too many, they get SHORT_KEY_WORDS. If that is not enough, the last ones are left out, but for
+    LASTING_KEYS.
+    """
 
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
         keys = [key for key in super().compose() if isinstance(key, FooterKey)]
         left = self.app.size.width - 1
+        if sum(map(footer_width, keys)) > left:
+            for key in keys:
+                key.description = SHORT_KEY_WORDS.get(key.description, key.description)
         fitting = []
         for key in sorted(keys, key=lambda key: key.key not in LASTING_KEYS):
-            left -= cell_len(f"{key.key_display} {key.description}") + 1  # the gap
+            left -= footer_width(key)
             if left < 0:
                 break
             fitting.append(key)

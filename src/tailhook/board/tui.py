@@ -74,7 +74,7 @@ class Board(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("o", "go", "go there"),
-        Binding("y", "copy", "copy resume"),
+        Binding("y", "copy", "copy command to resume"),
         Binding("d", "dismiss", "hide"),
         Binding("u", "undo", "undo", show=False),
         Binding("g", "projects", "projects"),

@@ -3,7 +3,7 @@
 import { alert, options } from "./alerts.js";
 import { ask, follow, mark } from "./daemon.js";
 import { openDetails, plateChanged, shownDetails } from "./details.js";
-import { fillAge, fillRow, makeRow } from "./rows.js";
+import { RESUME_TITLE, fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
 import { toggleWaits } from "./waits.js";
 import { clean, line, make, matches } from "./words.js";
@@ -601,6 +601,7 @@ $("#more").addEventListener("click", () => {
   drawAll();
 });
 $("#help").addEventListener("click", openHelp);
+$("#details .resume").title = RESUME_TITLE;
 $("#details .resume").addEventListener("click", () => copyResume(shownDetails()));
 $("#details .dismiss").addEventListener("click", () => toggleHidden(shownDetails()));
 $("#undo button").addEventListener("click", undo);
