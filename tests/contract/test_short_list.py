@@ -4,14 +4,16 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 from support.host import tailhook, wait_until
 from support.tmux import needs_tmux, tmux_in
 
-ROOT = Path(__file__).parents[2]
+PAGE = (Path(__file__).parents[2] / "docs" / "board.md").read_text()
 ASKED = {"question": "Which database?", "choices": ["PostgreSQL", "SQLite"]}
+LINE = '2 wait: shop "Which database?", api Bash rm -r build · 1 done · 1 run'
 
 
 def listed(daemon, *flags):
@@ -34,7 +36,7 @@ def fill(daemon):
 @needs_tmux
 def test_the_recipe_of_the_docs_shows_the_line_in_tmux(board_daemon, tmp_path):
     fill(board_daemon)
-    [recipe] = re.findall(r"^\| tmux \| `(.+?)` and `(.+?)` in", (ROOT / "docs" / "board.md").read_text(), re.MULTILINE)
+    [recipe] = re.findall(r"^\| tmux \| `(.+?)` and `(.+?)` in", PAGE, re.MULTILINE)
     config = tmp_path / "tmux.conf"
     config.write_text("\n".join(recipe))
     env = {**board_daemon.env, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
@@ -44,11 +46,40 @@ def test_the_recipe_of_the_docs_shows_the_line_in_tmux(board_daemon, tmp_path):
         wait_until(lambda: '2 wait: shop "Which database?", api Bash rm -r build' in client.seen)
 
 
+def run_like_a_bar(daemon, command):
+    """Return the output of a recipe's command, run as the bars do: by `sh -c`, with `tailhook` on the PATH."""
+    env = {**daemon.env, "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", "-c", command], env=env, cwd="/", capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_command_of_the_docs_for_starship_prints_the_line(board_daemon):
+    fill(board_daemon)
+    [(table, *keys)] = re.findall(r"^\| starship \| `(.+?)` with `(.+?)`, `(.+?)` and `(.+?)` in", PAGE, re.MULTILINE)
+    recipe = tomllib.loads("\n".join((table, *keys)))["custom"]["tailhook"]
+    assert (recipe["when"], recipe["format"]) == (True, "[$output]($style) ")
+    assert run_like_a_bar(board_daemon, recipe["command"]).strip() == LINE
+
+
+def test_the_command_of_the_docs_for_waybar_prints_a_line_of_json_with_what_waybar_reads(board_daemon):
+    fill(board_daemon)
+    [(module, style)] = re.findall(
+        r"^\| waybar \| `(.+?)` in its configuration, and `(.+?)` in its", PAGE, re.MULTILINE
+    )
+    [(name, recipe)] = json.loads(f"{{{module}}}").items()
+    assert (recipe["return-type"], recipe["escape"]) == ("json", True)
+    [line] = run_like_a_bar(board_daemon, recipe["exec"]).splitlines()
+    shown = json.loads(line)
+    assert shown["text"] == LINE
+    assert style.startswith(f"#{name.replace('/', '-')}.{shown['class']} ")
+
+
 @pytest.mark.parametrize("flags", [("--waiting", "--short"), ("--short", "--waiting"), ("--short",)])
 def test_the_line_for_a_status_bar(board_daemon, flags):
     assert listed(board_daemon, *flags) == "\n"
     fill(board_daemon)
-    assert listed(board_daemon, *flags) == '2 wait: shop "Which database?", api Bash rm -r build · 1 done · 1 run\n'
+    assert listed(board_daemon, *flags) == f"{LINE}\n"
 
 
 def test_the_line_names_three_and_shortens_what_they_ask(board_daemon):
@@ -64,7 +95,7 @@ def test_the_line_names_three_and_shortens_what_they_ask(board_daemon):
 def test_the_json_for_a_status_bar_has_the_names_that_waybar_reads(board_daemon):
     fill(board_daemon)
     found = json.loads(listed(board_daemon, "--waiting", "--short", "--json"))
-    assert found["text"] == '2 wait: shop "Which database?", api Bash rm -r build · 1 done · 1 run'
+    assert found["text"] == LINE
     assert found["tooltip"] == "shop: asks Which database? 1 PostgreSQL 2 SQLite\napi: asks to run rm -r build"
     assert found["class"] == "waits"
     assert found["counts"] == {"waits": 2, "finished": 1, "stuck": 0, "working": 1, "rest": 0}

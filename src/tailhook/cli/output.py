@@ -179,16 +179,18 @@ def number_fault(word: str, least: int) -> str:
     return f"{word!r} is not a whole number of {least} or more"
 
 
-def print_json(facts: Mapping[str, Any]) -> None:
+def print_json(facts: Mapping[str, Any], indent: int | None = 2) -> None:
     """Print facts for a program, with JSON's escapes for characters that stdout's encoding lacks (UTF-8: surrogates).
+
+    indent: None prints them on one line.
 
     Raises what `print_words` raises.
     """
-    words = json.dumps(facts, indent=2, ensure_ascii=False)
+    words = json.dumps(facts, indent=indent, ensure_ascii=False)
     try:
         words.encode(sys.stdout.encoding)
     except UnicodeEncodeError:
-        words = json.dumps(facts, indent=2)
+        words = json.dumps(facts, indent=indent)
     print_words(f"{words}\n")
 
 

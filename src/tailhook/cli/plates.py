@@ -303,7 +303,7 @@ def print_summary(as_json: bool) -> None:
     """Print how many sessions wait, and for what, in one line or as JSON. `print_short_list` does that faster."""
     summary = request_running_daemon("GET", "/summary")
     if as_json:
-        print_json(summary_json(summary))
+        print_json(summary_json(summary), indent=None)  # waybar 0.9.17 reads one line
     else:
         print_lines(summary_line(summary))
 
