@@ -23,6 +23,7 @@ from tailhook.board.rows import draw_plate
 from tailhook.board.tui import Board
 from tailhook.board.view import read_plate, select_plates
 from tailhook.plates.asked import read_asked
+from tailhook.plates.context import describe_tokens
 from tailhook.plates.display import (
     BOARD_GROUPS,
     ProjectNames,
@@ -68,6 +69,9 @@ WORDS = {
 }
 CHOICES = ("the better one", "both")
 CONTEXT = {"tokens": 129_200, "window": 258_400, "words": "129k of 258k tokens, 50 %"}
+TOKENS = describe_tokens(31_000, 42_000, 1_120_000, 96_000)
+TOKENS_USED = {"shop/checkout": TOKENS["used"], "infra/dns": "184k", "lib/parser": "2.9M", "docs/guide": "612k"}
+TOKENS_USED |= {"shop/mailer": "95k", "docs/handbook": "340k", "shop/search": "5.4M"}
 QUESTION = "Two coupons on one order: should the better one win, or should both count?\n\nBoth are a line in totals.py."
 # What happens while one looks: seconds since the step before, project, status, tool, what it is about, to-do progress.
 STEPS = (
@@ -145,7 +149,8 @@ class Sessions:
     def describe(self, path: str) -> dict[str, Any]:
         """Return one of them as the daemon's JSON."""
         plate = self.plates[path]
-        found: dict[str, Any] = json.loads(encode(describe_plate(plate, self.names.name_of(plate["project_path"]))))
+        name = self.names.name_of(plate["project_path"])
+        found: dict[str, Any] = json.loads(encode(describe_plate(plate, name, TOKENS_USED.get(path))))
         return found
 
     def beginning(self) -> list[tuple[str, Any]]:
@@ -183,6 +188,7 @@ class Sessions:
         more = {
             "asked": asked,
             "context": CONTEXT,
+            "tokens": TOKENS,
             "last_message": QUESTION,
             "message": read_markdown(QUESTION),
             "no_message": "",

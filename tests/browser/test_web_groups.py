@@ -7,6 +7,7 @@ import time
 from playwright.sync_api import expect
 from support.browser import at, row
 from support.daemon import spooled, wait_until
+from support.host import assistant
 
 HOUR_MS = 3_600_000
 ASKED = {"tool_name": "AskUserQuestion", "tool_params": {"question": "Which one?", "choices": ["red", "blue"]}}
@@ -54,6 +55,28 @@ def test_a_row_shows_how_full_the_context_is(daemon, board, tmp_path):
     transcript.write_text("".join(f"{json.dumps(record)}\n" for record in (meta, counted)))
     daemon.spool(spooled(1, event_type="prompt_submit", ts=at(0), mono=None, transcript_path=str(transcript)))
     expect(row(board, "p").locator(".context")).to_have_text("50 % context")
+
+
+def test_a_row_shows_how_many_tokens_the_session_has_used(daemon, board, tmp_path):
+    transcript = tmp_path / "t.jsonl"
+
+    def respond(number, read):
+        one = {**assistant("Done.", id=f"m{number}"), "sessionId": "s"}
+        one["message"]["usage"] = {"input_tokens": 7, "output_tokens": 5000, "cache_read_input_tokens": read}
+        with transcript.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+
+    respond(1, 1_200_000)
+    daemon.spool(spooled(1, event_type="prompt_submit", ts=at(0), mono=None, transcript_path=str(transcript)))
+    tokens = row(board, "p").locator(".tokens")
+    expect(tokens).to_have_text("1.2M tokens")
+    respond(2, 300_000)
+    expect(tokens).to_have_text("1.5M tokens")
+    board.set_viewport_size({"width": 1000, "height": 700})
+    expect(tokens).to_be_hidden()
+    row(board, "p").click()
+    words = "1.5M tokens: 1.5M input, 1.5M of it from a cache; 10k output"
+    expect(board.locator("#details dl")).to_contain_text(words)
 
 
 def test_the_counters_show_how_many_there_are_and_choose_what_is_shown(daemon, board):

@@ -1,8 +1,11 @@
 """The groups of the terminal board: what a person sees of a wait, an end and a quiet session, and what folds."""
 
+import json
 import time
 
 from support.board_user import populate, sit
+from support.daemon import spooled
+from support.host import assistant
 
 from tailhook.board import tui
 from tailhook.board.view import parse_time
@@ -33,6 +36,40 @@ def test_a_row_shows_that_its_session_asks_for_a_permission_and_for_what(board_d
         )
 
     sit(play)
+
+
+def test_a_row_shows_how_many_tokens_its_session_has_used_and_the_details_show_which(board_daemon, tmp_path):
+    transcript = tmp_path / "s.jsonl"
+    transcript.write_text(response_line(1, cache_read_input_tokens=1_200_000))
+    prompt = {"event_type": "prompt_submit", "ts": int(time.time() * 1000), "mono": None}
+    board_daemon.spool(spooled(1, **prompt, transcript_path=str(transcript)))
+    board_daemon.spool(spooled(2, "none", **prompt, project_path="/p/zero"))
+
+    async def play(person):
+        await person.sees("● p ", "thinking · 1.2M context  ", "    1.2M tokens ")
+        assert person.seen.count("tokens") == 1
+        with transcript.open("a") as file:
+            file.write(response_line(2, cache_read_input_tokens=300_000, output_tokens=60_000))
+        await person.sees("thinking · 360k context  ", "    1.5M tokens ")
+        await person.pilot.resize_terminal(35, 24)
+        await person.sees("thinking · 360k context  ")
+        assert "tokens" not in person.seen
+        await person.pilot.resize_terminal(110, 24)
+        await person.press("enter")
+        await person.sees("1.5M tokens: 1.5M input, 1.5M of it from a cache; 60k output")
+        transcript.unlink()
+        await person.press("escape")
+        await person.misses("tokens")
+        await person.sees("thinking")
+
+    sit(play)
+
+
+def response_line(number, **usage):
+    """Return a record of a response of Claude Code."""
+    one = {**assistant("Done.", id=f"m{number}"), "sessionId": "s"}
+    one["message"]["usage"] = {"input_tokens": 7, "output_tokens": 5, **usage}
+    return json.dumps(one) + "\n"
 
 
 def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_daemon):

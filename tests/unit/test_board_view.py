@@ -49,6 +49,7 @@ from tailhook.plates.timeline import find_periods
 NO_DETAILS = {
     "asked": None,
     "context": None,
+    "tokens": None,
     "events": [],
     "periods": [],
     "agent_lanes": [],

@@ -314,6 +314,7 @@ def test_the_api_shows_all_fields_of_a_plate(database):
         "prompt": None,
         "headline": "",
         "hidden": False,
+        "tokens_used": None,
         "transcript_path": "/t.jsonl",
         "git_branch": "main",
         "status": Status.RUNNING,

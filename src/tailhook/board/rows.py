@@ -100,7 +100,7 @@ def find_filled_columns(plates: Iterable[PlateOut]) -> FilledColumns:
     """Return the columns that are not empty in all of these plates. All of them have one line."""
     shown = list(plates)
     return FilledColumns(
-        progress=any(has_words(draw_progress(plate)) for plate in shown),
+        progress=any(has_words(draw_progress_or_tokens(plate)) for plate in shown),
         branch=any(plate["git_branch"] for plate in shown),
     )
 
@@ -121,7 +121,7 @@ def draw_plate(
     below = max(count, count_lines(plate, width)) - 1
     line = Text.assemble((f" {plate['symbol']} ", TONE_COLOURS[plate["tone"]]))
     age = Text(f"{row_age(plate, now):>{AGE_WIDTH}} ", DIM)
-    mark = draw_progress(plate) if width >= MIN_WIDE_WIDTH else Text()
+    mark = draw_progress_or_tokens(plate) if width >= MIN_WIDE_WIDTH else Text()
     room = max(0, width - ROW_INDENT - mark.cell_len - age.cell_len)
     name = min(MAX_NAME_WIDTH, max(MIN_NAME_WIDTH, room // 4), room)
     if width < MIN_WIDE_WIDTH:
@@ -141,7 +141,8 @@ def draw_plate(
             spare, branch = spare + branch, 0
         headline += spare
         line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
-        line.append_text(fit_text(add_context(describe_activity(plate, now, activity), plate, activity), activity))
+        shown = add_figures(describe_activity(plate, now, activity), plate, activity, width)
+        line.append_text(fit_text(shown, activity))
         if branch:
             line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)
     line.append_text(mark).append_text(age)
@@ -154,7 +155,7 @@ def draw_below(plate: PlateOut, now: float, width: int, count: int) -> list[Text
     branch = cut_right(plate["git_branch"] or "", BRANCH_WIDTH)
     room = width - ROW_INDENT - 1 - cell_len(branch)
     if len(lines) == 1:
-        add_context(lines[0], plate, room - 2)
+        add_figures(lines[0], plate, room - 2, width)
     if lines[-1].cell_len + 2 <= room:
         lines[-1] = fit_text(lines[-1], room).append(branch, BRANCH)
     return [fit_text(Text(" " * ROW_INDENT).append_text(line), width) for line in lines]
@@ -191,13 +192,25 @@ def break_text(text: Text, width: int) -> tuple[Text, Text]:
     return text[:at], text[len(words) - len(rest) :]
 
 
-def add_context(text: Text, plate: PlateOut, room: int) -> Text:
-    """Add to an activity how full the session's context is, if that fits; return the activity."""
-    if plate["context_used"] and plate["group"] != "rest":
-        context = f" · {plate['context_used']} context"
-        if text.cell_len + len(context) <= room:
-            text.append(context, DIM)
+def add_figures(text: Text, plate: PlateOut, room: int, width: int) -> Text:
+    """Add to an activity how full the session's context is, and its tokens, as far as they fit. Return the activity.
+
+    The tokens are left out if they stand in the place of the progress.
+
+    width: of the terminal.
+    """
+    context = f"{plate['context_used']} context" if plate["context_used"] and plate["group"] != "rest" else ""
+    tokens = tokens_of(plate) if width < MIN_WIDE_WIDTH or draw_progress(plate) else ""
+    for words in filter(None, (context, tokens)):
+        if text.cell_len + len(words) + 3 > room:
+            break
+        text.append(f" · {words}", DIM)
     return text
+
+
+def tokens_of(plate: PlateOut) -> str:
+    """Return how many tokens a session has used, "" if that is not known or the session rests."""
+    return f"{plate['tokens_used']} tokens" if plate["tokens_used"] and plate["group"] != "rest" else ""
 
 
 def fit_text(text: Text, width: int) -> Text:
@@ -265,12 +278,17 @@ def cut_left(path: str, width: int) -> str:
     return f"…{path}"[: max(0, width)]
 
 
+def draw_progress_or_tokens(plate: PlateOut) -> Text:
+    """Return the progress of a session, otherwise how many tokens it has used, in the same width for all."""
+    return Text(" ").append_text(draw_progress(plate) or Text(f"{tokens_of(plate):>{TODO_WIDTH}}", DIM))
+
+
 def draw_progress(plate: PlateOut) -> Text:
-    """Return how long a finished session has worked, otherwise the progress of its to-do list."""
+    """Return how long a finished session has worked, otherwise the progress of its to-do list, if it has one."""
     if plate["group"] == "finished" and plate["turn_since"] and plate["turn_until"]:
         lasted = parse_time(plate["turn_until"]) - parse_time(plate["turn_since"])
-        return Text(fit(f" worked {format_age(lasted)}", TODO_WIDTH + 1), DIM)
-    return Text(" ").append_text(draw_todo(plate["todo_progress"] or ""))
+        return Text(fit(f"worked {format_age(lasted)}", TODO_WIDTH), DIM)
+    return draw_todo(plate["todo_progress"] or "")
 
 
 def style_of_name(plate: PlateOut) -> str:
@@ -279,10 +297,10 @@ def style_of_name(plate: PlateOut) -> str:
 
 
 def draw_todo(progress: str) -> Text:
-    """Return the count of things to do and a bar, or blanks of the same width."""
+    """Return the count of things to do and a bar, or nothing if there is none."""
     done, _, of = progress.partition("/")
     if not (done.isdecimal() and of.isdecimal() and int(of)):
-        return Text(" " * TODO_WIDTH)
+        return Text()
     filled = min(TODO_BAR_WIDTH, int(done) * TODO_BAR_WIDTH // int(of))
     return Text.assemble(
         (fit(f"{done} of {of}".rjust(8), 8) + " ", DIM),
@@ -323,6 +341,7 @@ def draw_facts(details: DetailsOut, now: float) -> Text:
         ("tool", details["last_tool"], TOOL),
         ("todo", details["todo_progress"], ""),
         ("context", details["context"] and details["context"]["words"], ""),
+        ("tokens", details["tokens"] and details["tokens"]["words"], ""),
         ("session", plain(details["session_id"]), DIM),
     )
     for name, words, style in lines:

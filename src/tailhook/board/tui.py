@@ -23,6 +23,7 @@ from tailhook.board.screens import DetailsScreen, HelpScreen, WholeFooter
 from tailhook.board.source import Source
 from tailhook.board.terminals import show_terminal
 from tailhook.board.view import (
+    clean_value,
     is_on_board,
     read_plate,
     read_statuses,
@@ -197,6 +198,9 @@ class Board(App[None]):
         elif name == "names":
             for session_id in fields.keys() & self.plates.keys():
                 self.plates[session_id]["name"] = plain(fields[session_id])
+        elif name == "tokens":
+            for session_id in fields.keys() & self.plates.keys():
+                self.plates[session_id]["tokens_used"] = clean_value(fields[session_id])
         self.changed = True
 
     def replace_plates(self, every: Iterable[PlateOut]) -> None:

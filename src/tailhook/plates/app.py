@@ -261,6 +261,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
             **hub.describe(plate),
             "asked": read_asked(plate, can_read),
             "context": context_at_end(plate["transcript_path"] or "") if can_read else None,
+            "tokens": hub.tokens.get(session_id),
             "events": [describe_event(row) for row in rows],
             "periods": find_periods(rows),
             "agent_lanes": agents.lanes,

@@ -1,4 +1,7 @@
-"""How full a session's context is, as the host's records have it: the tokens of the newest response."""
+"""How full a session's context is, as the host's records have it: the tokens of the newest response.
+
+Also numbers of tokens in words.
+"""
 
 import os
 from collections.abc import Iterator
@@ -7,7 +10,7 @@ from typing import Any
 
 from tailhook._core import Record, reverse_lines, reverse_records
 from tailhook.hosts.reading import read_count
-from tailhook.plates.fields import ContextOut
+from tailhook.plates.fields import ContextOut, TokensOut
 from tailhook.plates.transcript_ends import find_host_records, open_transcript
 
 CONTEXT_TAIL_BYTES = 1 << 20  # searched from the transcript's end
@@ -83,6 +86,35 @@ def context_words(tokens: int, window: int | None) -> str:
     return f"{short_count(tokens)} of {short_count(window)} tokens, {tokens * 100 // window} %"
 
 
+def describe_tokens(
+    input_tokens: int, output_tokens: int, cache_read_tokens: int, cache_creation_tokens: int
+) -> TokensOut:
+    """Return the tokens of a session, also in words.
+
+    >>> describe_tokens(1000, 20_000, 1_200_000, 30_000)["words"]
+    '1.2M tokens: 1.2M input, 1.2M of it from a cache; 20k output'
+    """
+    asked = input_tokens + cache_read_tokens + cache_creation_tokens
+    cached = f", {short_count(cache_read_tokens)} of it from a cache" if cache_read_tokens else ""
+    used = short_count(asked + output_tokens)
+    return {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cache_read_tokens": cache_read_tokens,
+        "cache_creation_tokens": cache_creation_tokens,
+        "used": used,
+        "words": f"{used} tokens: {short_count(asked)} input{cached}; {short_count(output_tokens)} output",
+    }
+
+
 def short_count(tokens: int) -> str:
-    """Return a number of tokens, in thousands if it has so many."""
+    """Return a number of tokens, in thousands or millions if it has so many.
+
+    >>> [short_count(tokens) for tokens in (999, 999_999, 1_290_000, 12_900_000)]
+    ['999', '999k', '1.2M', '12M']
+    """
+    if tokens >= 10_000_000:
+        return f"{tokens // 1_000_000}M"
+    if tokens >= 1_000_000:
+        return f"{tokens // 100_000 / 10}M"
     return f"{tokens // 1000}k" if tokens >= 1000 else str(tokens)

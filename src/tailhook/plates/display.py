@@ -102,10 +102,11 @@ MESSAGE = re.compile(r'"message"\s*:\s*"([^"\\]+)"')  # in the JSON of an API's 
 NUMBER = re.compile(r"\b[1-5][0-9]{2}\b")  # HTTP's status, before that JSON
 
 
-def describe_plate(plate: Plate, name: str) -> PlateOut:
+def describe_plate(plate: Plate, name: str, tokens_used: str | None = None) -> PlateOut:
     """Return a plate as the API shows it: without what only the daemon needs, times in ISO 8601.
 
     name: of its project, see `ProjectNames`.
+    tokens_used: see `PlateOut`.
     """
     group = group_of(plate)
     sign = GROUP_SIGNS.get(group) or STATUSES[Status(plate["status"])]
@@ -135,6 +136,7 @@ def describe_plate(plate: Plate, name: str) -> PlateOut:
         "quiet_since": format_if_known(plate["quiet_since"]),
         "resume": resume_command(plate),
         "hidden": plate["hidden_at"] is not None,
+        "tokens_used": tokens_used,
         "search": search_text(plate, group),
     }
 

@@ -99,6 +99,7 @@ class PlateOut(PlateFields):
         then show "no sign for 4m" (status_words and this time) in place of the status.
     resume: the shell's command that continues it in another terminal; "" if none is known.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
+    tokens_used: how many tokens it and its sub-agents have used, in short; null while that is not known.
     search: the text that a filter searches, in small letters. Every word of the filter must occur in it.
     """
 
@@ -122,6 +123,7 @@ class PlateOut(PlateFields):
     quiet_since: str | None
     resume: str
     hidden: bool
+    tokens_used: str | None
     search: str
 
 
@@ -249,6 +251,21 @@ class ContextOut(TypedDict):
     words: str
 
 
+class TokensOut(TypedDict):
+    """The tokens of a session and its sub-agents, of each response once.
+
+    used: all of them, in short.
+    words: for people.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_creation_tokens: int
+    used: str
+    words: str
+
+
 class AskedOut(TypedDict):
     """What a session waits for: the whole of it if this computer has the session's transcript.
 
@@ -269,6 +286,7 @@ class DetailsOut(PlateOut):
 
     asked: what it waits for; null if it waits for nothing.
     context: null if the end of the transcript does not have it.
+    tokens: null while they are not known.
     agent_lanes: the work of its sub-agents in lanes with gaps. Sub-agents that work one after another share a lane.
     more_agents: how many sub-agents have no lane, because too many worked at the same time.
     tools: the newest uses of tools, newest first.
@@ -278,6 +296,7 @@ class DetailsOut(PlateOut):
 
     asked: AskedOut | None
     context: ContextOut | None
+    tokens: TokensOut | None
     events: list[EventOut]
     periods: list[PeriodOut]
     agent_lanes: list[list[PeriodOut]]

@@ -19,7 +19,7 @@ from tailhook.hook.answer import plain
 from tailhook.machines.plates import Status
 from tailhook.plates.db import OPEN, Database, SessionProject
 from tailhook.plates.display import STATUSES, ProjectNames, describe_plate, encode
-from tailhook.plates.fields import PlateOut
+from tailhook.plates.fields import PlateOut, TokensOut
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import Plate
 
@@ -106,6 +106,7 @@ class Hub:
         self.notice_failures: dict[str, str] = {}  # by target, see `notice_sending.Courier`
         self.listed: dict[str, Plate] = {}  # by session: those that no hook has reported, see `tailhook.plates.listed`
         self.list_failure = ""  # why the host's list could not be read at last
+        self.tokens: dict[str, TokensOut] = {}  # by session, as far as they are known
         self.listeners = 0
         self.is_watched = asyncio.Event()  # while there is a listener
         self.run = secrets.token_hex(4)
@@ -196,6 +197,19 @@ class Hub:
         """Send the new names of sessions' projects, by session."""
         for session_id, name in renamed.items():
             self.put("names", session_id, {session_id: name})
+
+    def publish_tokens(self, found: Mapping[str, TokensOut | None]) -> None:
+        """Send changes of the tokens of sessions.
+
+        found: by session; None if they are not known any more.
+        """
+        for session_id, tokens in found.items():
+            before = self.tokens_used(session_id)
+            self.tokens.pop(session_id, None)
+            if tokens:
+                self.tokens[session_id] = tokens
+            if self.tokens_used(session_id) != before:
+                self.put("tokens", session_id, {session_id: self.tokens_used(session_id)})
 
     @property
     def closed(self) -> int:
@@ -409,7 +423,12 @@ class Hub:
 
     def describe(self, plate: Plate) -> PlateOut:
         """Return a plate as the API shows it. Can be called in any thread."""
-        return describe_plate(plate, self.names.name_of(plate["project_path"]))
+        return describe_plate(plate, self.names.name_of(plate["project_path"]), self.tokens_used(plate["session_id"]))
+
+    def tokens_used(self, session_id: str) -> str | None:
+        """Return how many tokens a session has used, in short, or None if that is not known."""
+        tokens = self.tokens.get(session_id)
+        return tokens and tokens["used"]
 
 
 def event(name: str, data: str, event_id: str | None = None) -> bytes:

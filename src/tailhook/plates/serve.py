@@ -38,6 +38,7 @@ from tailhook.plates.options import DaemonOptions, load_options, make_absolute
 from tailhook.plates.pg_notify import listen
 from tailhook.plates.sockets import Port, Server, bind_unix_socket, drain_wake_ups, file_identity, open_port, server_of
 from tailhook.plates.tables import Plate
+from tailhook.plates.token_follower import TokenFollower
 from tailhook.stores.daemon import HTTP_SOCKET, SOCKETS, SOCKETS_LOCK_FILE
 from tailhook.stores.spool import WAKE_UP_SOCKET, runtime_folder
 
@@ -182,6 +183,7 @@ class Daemon:
         self.notices_wait = asyncio.Event()
         self.courier = Courier(self.hub.notice_failures)
         self.lister = Lister(self.hub, self.inbox.id, partial(self.database.remove_placeholders, self.inbox.id))
+        self.token_follower = TokenFollower(self.hub, self.database, self.inbox.id)
         self.database.changed = self.publish
         self.database.removed = self.publish_removal
 
@@ -207,6 +209,7 @@ class Daemon:
                 self.prune(),
                 self.send_notices(),
                 self.lister.follow(),
+                self.token_follower.follow(),
             ]
             if self.database.engine.dialect.name == "postgresql":
                 works.append(listen(self.database, self.hub))

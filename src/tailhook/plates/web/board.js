@@ -56,6 +56,7 @@ const EVENTS = {
   },
   plate: store,
   names: (data) => applyAndDraw("names", data),
+  tokens: (data) => applyAndDraw("tokens", data),
   removed: (data) => applyAndDraw("removed", data),
   catching_up: ({ events }) => {
     if (events) setConnection("wait", `catching up: ${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`);

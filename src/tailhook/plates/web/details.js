@@ -20,6 +20,7 @@ let agents = []; // lanes of sub-agents
 let moreAgents = 0; // that have no lane
 let tools = [];
 let context = ""; // how full it is
+let tokens = ""; // that it has used
 let soon = 0;
 
 // Return the id of the session whose details are shown.
@@ -32,6 +33,7 @@ export function openDetails(plate) {
   events = [];
   periods = agents = tools = [];
   context = "";
+  tokens = "";
   part(".message").textContent = "";
   part(".asked").hidden = true;
   part(".events").replaceChildren();
@@ -65,6 +67,7 @@ async function load() {
     ({ periods, agent_lanes: agents, tools } = found);
     moreAgents = found.more_agents;
     context = found.context?.words ?? "";
+    tokens = found.tokens?.words ?? "";
     part(".message").replaceChildren(...(found.message.length ? drawBlocks(found.message) : [found.no_message]));
     part(".asked").hidden = !found.asked;
     part(".asked").replaceChildren(...(found.asked ? drawAsked(found.asked) : []));
@@ -106,6 +109,7 @@ function drawPlate() {
     ["Tool", shown.last_tool],
     ["To do", shown.todo_progress && `${shown.todo_progress} done`],
     ["Context", context],
+    ["Tokens", tokens],
     ["Began", when(shown.created_at)],
     ["Since", when(shown.since)],
     ["Host", shown.host],

@@ -85,12 +85,15 @@ function activity(plate) {
   return found;
 }
 
-// Return the marks beside the age: sub-agents, the context, the to-do list, how long a finished turn took.
+// Return the marks beside the age: sub-agents, the context, the tokens, the to-do list, how long a finished turn took.
 function marks(plate) {
   const found = [];
   if (plate.agents) found.push(make("span", { class: "agents" }, `${plate.agents} sub-agent${plate.agents > 1 ? "s" : ""}`));
   if (plate.context_used && plate.group !== "rest") {
     found.push(make("span", { class: "context" }, `${plate.context_used} context`));
+  }
+  if (plate.tokens_used && plate.group !== "rest") {
+    found.push(make("span", { class: "tokens" }, `${plate.tokens_used} tokens`));
   }
   if (plate.group === "finished" && plate.turn_since && plate.turn_until) {
     const worked = span(Date.parse(plate.turn_until) - Date.parse(plate.turn_since));

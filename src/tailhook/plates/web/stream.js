@@ -45,6 +45,11 @@ export function apply(plates, name, data) {
       const plate = plates.get(id);
       if (plate) plates.set(id, { ...plate, name });
     }
+  } else if (name === "tokens") {
+    for (const [id, tokens_used] of Object.entries(data)) {
+      const plate = plates.get(id);
+      if (plate) plates.set(id, { ...plate, tokens_used });
+    }
   }
 }
 
