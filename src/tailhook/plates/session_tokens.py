@@ -6,7 +6,7 @@ A transcript is read once, in pieces: each reading goes on where the one before 
 import io
 import os
 from collections.abc import Iterator
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 from tailhook._core import ArrowBatch, RangeScan, ResponseCounter
@@ -224,13 +224,15 @@ class SessionTokens:
 
     def add_up(self) -> TokensOut | None:
         """Return the tokens of all responses, each counted once, or None if they are not known."""
-        sums = [0] * len(TOKEN_COLUMNS)
+        sums = dict.fromkeys(TOKEN_COLUMNS, 0)
         count = 0
         for batch in self.counter.rows(("session_id", *TOKEN_COLUMNS)):
-            for session_id, *tokens in zip(*batch.columns(), strict=True):
-                if session_id == self.session_id:
-                    if None in tokens[:2]:  # the input or the output
-                        return None
-                    sums = [one + (more or 0) for one, more in zip(sums, tokens, strict=True)]
-                    count += 1
-        return describe_tokens(*sums) if count else None
+            sessions, *columns = batch.columns()
+            are_own = [session_id == self.session_id for session_id in sessions]
+            count += sum(are_own)
+            for name, column in zip(TOKEN_COLUMNS, columns, strict=True):
+                tokens = list(compress(column, are_own))
+                if name in ("input_tokens", "output_tokens") and None in tokens:
+                    return None
+                sums[name] += sum(filter(None, tokens))
+        return describe_tokens(**sums) if count else None
