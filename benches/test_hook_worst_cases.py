@@ -32,6 +32,6 @@ def test_hook_worst_case(benchmark, stop, engine):
         stop.reset()
 
     benchmark.pedantic(
-        run_once, (argvs[engine], stop.payload, stop.env), setup=others_turn, rounds=41, warmup_rounds=1, iterations=1
+        run_once, (argvs[engine], stop.payload, stop.env), setup=others_turn, rounds=21, warmup_rounds=1, iterations=1
     )
     benchmark.extra_info["case"] = stop.case.about
