@@ -94,9 +94,10 @@ def test_a_session_without_hooks_is_on_an_open_board_and_its_hooks_take_it_over(
     assert len(daemon.ask("GET", "/plates/b0b?events=10").json()["events"]) == 1
 
 
-def test_a_session_of_the_wrapper_without_hooks_is_one_row(daemon, fake):
+@pytest.mark.parametrize("script", ["echo $$; exec cat", "sh -c 'echo $$; exec cat'; exit 0"])
+def test_a_session_of_the_wrapper_without_hooks_is_one_row(daemon, fake, script):
     daemon.start()
-    argv = [sys.executable, "-m", "tailhook", "run", "--", "sh", "-c", "echo $$; exec cat"]
+    argv = [sys.executable, "-m", "tailhook", "run", "--", "sh", "-c", script]  # the second starts the host as npx does
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with Started(argv, env=daemon.env, cwd=daemon.home, **pipes) as wrapper:
         fake.lists({**LISTED, "pid": int(wrapper.stdout.readline())})

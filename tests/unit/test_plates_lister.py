@@ -3,6 +3,7 @@
 import asyncio
 import json
 
+import psutil
 import pytest
 
 from tailhook.machines.plates import Status
@@ -137,9 +138,11 @@ def test_a_session_that_a_hook_has_reported_is_left_to_the_hooks():
     assert run.shown == [["b"]]
 
 
-def test_a_listed_process_needs_no_placeholder_whether_or_not_a_hook_reports_its_session():
-    run = Run([listed("a", pid=7), listed("b"), listed("c", pid=9)], reported=["a"])
-    assert run.replaced == [[7, 9]]
+def test_a_listed_process_and_its_ancestors_need_no_placeholder_whether_or_not_a_hook_reports_its_session():
+    here = psutil.Process()
+    gone = 2**22 + 1  # more than Linux and macOS have
+    run = Run([listed("a", pid=here.pid), listed("b"), listed("c", pid=gone)], reported=["a"])
+    assert run.replaced == [{here.pid, gone, *(parent.pid for parent in here.parents())}]
 
 
 def report(session_id):

@@ -5,8 +5,10 @@ import contextlib
 import logging
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from pathlib import Path
+
+import psutil
 
 from tailhook import hosts
 from tailhook.errors import TailhookError
@@ -85,6 +87,15 @@ def find_transcript(session_id: str) -> str | None:
     return next(map(str, folder.glob(f"projects/*/{session_id}.jsonl")), None)
 
 
+def find_processes(listed: Iterable[ListedSession]) -> set[int]:
+    """Return the ids of the sessions' processes and of their ancestors: npx, for example, stays the host's parent."""
+    found = {one.pid for one in listed if one.pid}
+    for pid in tuple(found):
+        with contextlib.suppress(psutil.Error):
+            found.update(parent.pid for parent in psutil.Process(pid).parents())
+    return found
+
+
 def find_claude() -> str | None:
     """Return the absolute path of the host's program, or None if there is none.
 
@@ -101,7 +112,7 @@ class Lister:
     All methods run in the event loop's thread.
 
     owner: the id of the daemon's spool.
-    remove_placeholders: removes those of `tailhook run` for sessions with these process ids. Runs in a thread.
+    remove_placeholders: removes those of `tailhook run` that started one of these processes. Runs in a thread.
     ask: returns the host's list. Raises TailhookError or OSError.
     sleep: waits for some seconds.
     """
@@ -147,7 +158,7 @@ class Lister:
         rest = [one for one in completed if not self.hub.is_reported(one.session_id)]
         self.before = make_plates(rest, {**self.before, **self.hub.listed}, self.facts, unix_ms())
         self.hub.publish_list(self.before)
-        await asyncio.to_thread(self.remove_placeholders, [one.pid for one in listed if one.pid])
+        await asyncio.to_thread(lambda: self.remove_placeholders(find_processes(listed)))
 
     def note_failure(self, words: str) -> None:
         """Publish that no session is known. Log the reason, if it is another one than at the last failure."""
