@@ -26,6 +26,7 @@ from support.host_payloads import (
 from support.oracles import jwz
 
 from tailhook.hosts import CLAUDE_LIKE, NAMES, find_translated_host
+from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
@@ -35,7 +36,7 @@ EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__nam
 
 
 def test_every_host_is_tested():
-    assert BY_HOST.keys() == {*NAMES[1:]}
+    assert BY_HOST.keys() == {name for name in NAMES[1:] if not hooks_file_of(name).machines}
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ THEIRS = {
     "droid": GROUPS.format("Stop"),
     "antigravity": '{"linter": {"Stop": []}, "tailhook": {"enabled": true, "Stop": [{"command": "make stop"}]}}\n',
 }
-EACH = pytest.mark.parametrize("name", NAMES[1:])
+EACH = pytest.mark.parametrize("name", BY_HOST)
 
 
 def install(project, name, *words, **env):

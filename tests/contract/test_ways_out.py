@@ -11,9 +11,10 @@ from support.install import install, uninstall
 from support.triage import entry, pipeline
 
 from tailhook.hook.machines import MACHINES
-from tailhook.hosts import NAMES, find_host
+from tailhook.hosts import DEFAULT, find_host
 from tailhook.install.hooks_file import hooks_file_of
 
+HOSTS = [DEFAULT, *BY_HOST]
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 
 
@@ -42,7 +43,7 @@ class Agent:
 
     def payload(self, said, **fields):
         """Return the payload of a stop."""
-        if self.host == NAMES[0]:
+        if self.host == DEFAULT:
             theirs = self.project.payload(last_assistant_message=said)
         else:
             theirs = BY_HOST[self.host](self.project, said)
@@ -91,10 +92,10 @@ def walk(project, way):
 
 
 def test_each_machine_and_each_host_has_its_line():
-    assert list(ways_out()) == [*MACHINES, *(find_host(name).TITLE for name in NAMES)]
+    assert list(ways_out()) == [*MACHINES, *(find_host(name).TITLE for name in HOSTS)]
 
 
-@pytest.mark.parametrize("host", NAMES)
+@pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("machine", MACHINES)
 def test_a_person_gets_out_of_each_machine_in_each_host_and_no_other_session_is_held(project, machine, host):
     mine, other = (Agent(project, host, session) for session in ("mine", "other"))
@@ -111,7 +112,7 @@ def test_a_person_gets_out_of_each_machine_in_each_host_and_no_other_session_is_
             assert not mine.is_blocked(machine, said)
 
 
-@pytest.mark.parametrize("host", NAMES)
+@pytest.mark.parametrize("host", HOSTS)
 def test_a_person_gets_out_of_each_host(project, host):
     mine = Agent(project, host, "mine")
     *variables, command = spans(ways_out()[find_host(host).TITLE])

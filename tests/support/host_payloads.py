@@ -184,6 +184,19 @@ def antigravity(project, said):
     }
 
 
+def kimi(project, event="Stop", **members):
+    return {
+        "hook_event_name": event,
+        "session_id": "session_mine",
+        "cwd": str(project.folder),
+        "client_type": "kimi_code_cli",
+        "session_title": "Go.",
+        **({"stop_hook_active": False} if event == "Stop" else {}),
+        **members,
+    }
+
+
+# Of the hosts in which every machine works.
 BY_HOST = {
     "codex": codex,
     "gemini": gemini,

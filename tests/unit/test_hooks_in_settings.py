@@ -171,7 +171,7 @@ EACH = pytest.mark.parametrize("file", OTHERS, ids=lambda file: file.name)
 
 @EACH
 def test_another_hosts_hook_names_the_host_and_is_one_shell_command(file):
-    (stop, *_) = find_ours(file, with_hooks(file, "{}", ["ralph"], "shell"))
+    (stop, *_) = find_ours(file, with_hooks(file, file.new_text, ["ralph"], "shell"))
     assert stop.event == file.stop_event
     event = [] if file.names_events else ["--event", file.stop_event]
     assert stop.argv == [*hook_command("ralph"), "--host", file.name, *event, "--exit", "0", "--announce"]

@@ -311,6 +311,7 @@ RECORDS = {
     "antigravity": {"type": "PLANNER_RESPONSE", "content": "Done."},
     "qwen": {"type": "assistant", "message": {"parts": [{"text": "Hm.", "thought": True}, {"text": "Done."}]}},
 }
+WITH_RECORDS = pytest.mark.parametrize("host", [*map(find_host, RECORDS)], ids=[*RECORDS])
 
 
 def agents_words(host, record):
@@ -318,20 +319,20 @@ def agents_words(host, record):
     return join_texts(message[1]) if message and message[0] else ""
 
 
-@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+@WITH_RECORDS
 def test_the_agents_words_are_found_in_a_record(host):
     assert agents_words(host, RECORDS[host.NAME]) == "Done."
     assert host.RECORD_MARK in str(RECORDS[host.NAME]).encode()
 
 
-@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+@WITH_RECORDS
 def test_a_record_of_another_host_has_no_words(host):
     claudes = {"type": "assistant", "message": {"content": BLOCKS}}
     for record in (claudes, *(record for name, record in RECORDS.items() if name != host.NAME)):
         assert agents_words(host, record) == ""
 
 
-@pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
+@WITH_RECORDS
 def test_a_record_of_another_kind_has_no_words(host):
     record = RECORDS[host.NAME]
     for key in record:

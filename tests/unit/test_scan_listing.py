@@ -90,7 +90,12 @@ def test_a_folder_that_is_also_reached_by_a_link_is_read_once(home):
 
 
 def test_a_host_whose_transcripts_are_not_known_has_none(home):
-    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {"cursor", "antigravity", "droid"}
+    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {
+        "cursor",
+        "antigravity",
+        "droid",
+        "kimi",
+    }
     (home / ".cursor").mkdir()
     assert default_folders([]) == []
 

@@ -1,11 +1,10 @@
 """Shows a change of a hooks file to a person before it is written."""
 
 import difflib
-import json
 
 from tailhook.cli.output import coloured
 from tailhook.hook.answer import plain
-from tailhook.install import hooks, json_text
+from tailhook.install import hooks
 from tailhook.install.command import machines_of
 from tailhook.install.hooks_file import HooksFile
 
@@ -15,7 +14,7 @@ MAX_SHOWN_EVENTS = 3  # more changed hooks than this are shown as a table
 def describe_change(file: HooksFile, old: str, new: str) -> list[str]:
     """Return the lines that show a change of a file to a person: all of it, or a table of many hooks and one entry."""
     before, after = (
-        {hook.event: (hook, json_text.raw(text, hook.path[:3]) or "") for hook in hooks.find_ours(file, text)}
+        {hook.event: (hook, hooks.entry_text(file, text, hook)) for hook in hooks.find_ours(file, text)}
         for text in (old, new)
     )
     changed = [event for event in file.events if before.get(event) != after.get(event)]
@@ -24,8 +23,8 @@ def describe_change(file: HooksFile, old: str, new: str) -> list[str]:
     lines = []
     for event in changed:
         sign = "+" if event not in before else "-" if event not in after else "±"
-        hook, written = after.get(event) or before[event]
-        matcher = str(json.loads(written).get("matcher", ""))
+        text, (hook, _) = (new, after[event]) if event in after else (old, before[event])
+        matcher = hooks.matcher_of(file, text, hook) or ""
         asked = ",".join(machines_of(hook.argv) or ["the configured machines"])
         lines.append(plain(f"{sign} {event:<20} {matcher:<8} {asked}").rstrip())
     texts = (found[changed[0]][1] if changed[0] in found else "" for found in (before, after))

@@ -96,7 +96,7 @@ def install(arguments: argparse.Namespace) -> None:
     had_clients = has_clients()
     client, form = prepare_form(arguments)
     if arguments.print_only:
-        print_lines(make_settings_text(file, settings.NEW, arguments, client).rstrip("\n"))
+        print_lines(make_settings_text(file, file.new_text, arguments, client).rstrip("\n"))
         return
     try:
         text = change_settings(file, arguments, client, form)
@@ -209,19 +209,26 @@ def make_settings_text(
     before: the text without hooks, if it is known.
     """
     form = arguments.form or hooks.installed_form(file, text)
-    names = choose_machines(hooks.installed_machines(file, text), arguments)
+    names = choose_machines(file, hooks.installed_machines(file, text), arguments)
     reports = names is None and bool(reporting_machines(machines_in_force(arguments.scope)))
     return hooks.with_hooks(file, text, names, form, arguments.block_cap, before, reports, client)
 
 
-def choose_machines(installed: Sequence[str] | None, arguments: argparse.Namespace) -> Sequence[str] | None:
+def choose_machines(
+    file: HooksFile, installed: Sequence[str] | None, arguments: argparse.Namespace
+) -> Sequence[str] | None:
     """Return the machines to name in the argv: the installed ones, changed by the arguments.
 
-    None stands for the configured ones: these are installed, and the arguments change nothing.
+    None stands for the configured ones: these are installed, and the arguments change nothing. If only some machines
+    can work in the host, those are installed.
     """
-    if not arguments.added and not arguments.left_out:
-        return installed
     added, left_out = set(arguments.added or ()), set(arguments.left_out or ())
+    if file.machines:
+        if refused := [name for name in MACHINES if name in added and name not in file.machines]:
+            raise CommandError(describe_refusal(file, refused))
+        installed = [name for name in installed or file.machines if name in file.machines]
+    if not added and not left_out:
+        return installed
     if both := added & left_out:
         raise CommandError(f"{', '.join(sorted(both))}: given to both --with and --without")
     base = set(installed or machines_in_force(arguments.scope))
@@ -229,6 +236,12 @@ def choose_machines(installed: Sequence[str] | None, arguments: argparse.Namespa
     if not names:
         raise CommandError("no machine would be left. To remove the hooks:  tailhook uninstall")
     return names
+
+
+def describe_refusal(file: HooksFile, machines: Sequence[str]) -> str:
+    """Return why machines cannot work in a host, and which ones can."""
+    what = f"{', '.join(machines)} cannot work in {file.host.TITLE}"
+    return f"{what}. {file.why_not_others}.\n{INDENT}What works there:  {file.install_command}"
 
 
 def machines_in_force(scope: str) -> list[str]:

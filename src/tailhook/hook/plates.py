@@ -50,6 +50,8 @@ LINE_MARKS = "#", "##", "###", "####", ">", "-", "*", "+"  # of Markdown, at the
 # Types of the Notification event.
 NOTIFICATIONS = {
     "permission_prompt": "permission_asked",
+    "permission_given": "permission_given",  # of Kimi Code
+    "permission_refused": "tool_call",
     "idle_prompt": "turn_ended",
     "elicitation_dialog": "input_asked",
     "elicitation_url_dialog": "input_asked",

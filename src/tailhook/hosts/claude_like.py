@@ -4,7 +4,7 @@ A row has the members with other values, and their proof: the release, or "by it
 """
 
 from tailhook._core import get_text
-from tailhook.hosts.reading import explain_brackets
+from tailhook.hosts.reading import explain_brackets, join_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,6 +243,23 @@ def _translate_event(record: "Mapping[str, Any]", event: "dict[str, Any]") -> "d
     return {"type": "assistant", "subtype": name, "message": message, **named}
 
 
+class KimiCode(ClaudeLikeHost):
+    """Kimi Code: only a permission names its agent, a prompt is a list of blocks, and an error is an object."""
+
+    def add_fields(self, payload: "dict[str, Any]") -> None:
+        """Add a prompt and an error as texts, and a person's answer. Leave out the agent and the title, a prompt."""
+        super().add_fields(payload)
+        payload.pop("agent_id", None)
+        payload.pop("session_title", None)
+        if "prompt" in payload:
+            payload["prompt"] = join_texts(payload["prompt"])
+        if isinstance(payload.get("error"), dict):
+            payload["error"] = payload["error"].get("message")
+        if "decision" in payload:
+            answer = "given" if payload["decision"] == "approved" else "refused"
+            payload["notification_type"] = f"permission_{answer}"
+
+
 HOSTS: "dict[str, ClaudeLikeHost]" = {
     "qwen": QwenCode(
         "qwen",
@@ -316,6 +333,50 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "project_variables": ("FACTORY_PROJECT_DIR",),
                 "hiding_file": "hooks.json",
                 "payload": PAYLOAD,
+            },
+        },
+    ),
+    "kimi": KimiCode(
+        "kimi",
+        {  # 2.1.0, run for real
+            "TITLE": "Kimi Code",
+            "EVENTS": {"TurnStarted": "UserPromptSubmit", "PermissionResult": "Notification"},
+            "FIELDS": {"tool_call_id": "tool_use_id", "error_message": "error", "origin_kind": "source"},
+            "RESUME_COMMAND": "kimi --session",
+            "HOOKS_FILE": {
+                "folder_variable": "KIMI_CODE_HOME",
+                "folder": ".kimi-code",
+                "paths": {"user": "config.toml"},
+                "in_toml": True,
+                "machines": ("plates",),
+                "why_not_others": "It asks its hooks once in a turn whether the agent may stop, and sends them neither "
+                "the agent's words nor a transcript",
+                "has_groups": False,
+                "hook_type": "",
+                "stop_event": "Stop",
+                "reported_events": {
+                    "SessionStart": None,
+                    "UserPromptSubmit": None,
+                    "TurnStarted": "^(?!user$|system_trigger$)",  # not a person's, not a sub-agent's
+                    "PreToolUse": None,
+                    "PostToolUse": None,
+                    "PostToolUseFailure": None,
+                    "PermissionRequest": None,
+                    "PermissionResult": None,
+                    "PostCompact": "manual",
+                    "SubagentStop": None,
+                    "StopFailure": None,
+                    "Interrupt": None,
+                    "SessionEnd": None,
+                },
+                "hook_members": {"timeout": 10},  # whole seconds: a fraction makes the host ignore all hooks
+                "payload": {
+                    "hook_event_name": "{event}",
+                    "session_id": "doctor",
+                    "cwd": "{folder}",
+                    "client_type": "kimi_code_cli",
+                    "stop_hook_active": False,
+                },
             },
         },
     ),

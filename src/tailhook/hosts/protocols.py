@@ -54,6 +54,9 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     has_defaults: bool
     older_versions: str
     project_variables: Sequence[str]
+    in_toml: bool
+    machines: Sequence[str]
+    why_not_others: str
     note: str
 
 

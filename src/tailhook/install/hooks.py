@@ -42,8 +42,15 @@ class Hook(NamedTuple):
 def values_of(file: HooksFile, text: str) -> dict[str, Any]:
     """Return the values of a hooks file; a blank one has none.
 
-    Raises SettingsError if they do not have the host's shape, ValueError if the text is not JSON.
+    Raises SettingsError if they do not have the host's shape, ValueError if the text is not JSON (or TOML).
     """
+    if file.in_toml:
+        from tailhook.install import toml_text  # its parser takes longer than all the rest
+
+        found = toml_text.read_toml_text(text)
+        if not isinstance(found.get(file.hooks_member, []), list):
+            raise SettingsError(f'"{file.hooks_member}" is not a list')
+        return found
     values = {} if is_blank(text) else parse_json(text)
     if not isinstance(values, dict):
         raise SettingsError("the settings are not a JSON object")
@@ -64,6 +71,11 @@ def is_blank(text: str) -> bool:
 def hooks_of(file: HooksFile, values: dict[str, Any]) -> Iterator[Hook]:
     """Yield every hook of every event; skip values without the shape of one."""
     name = file.hooks_member
+    if file.in_toml:
+        for at, member in enumerate(values.get(name, [])):
+            if isinstance(member, dict) and isinstance(event := member.get("event"), str):
+                yield Hook(event, (name, at), member, argv_of(member, file.command_members))
+        return
     for event, members in values.get(name, {}).items():
         for at, member in enumerate(members if isinstance(members, list) else ()):
             if not isinstance(member, dict):
@@ -178,6 +190,8 @@ def with_hooks(
     client: the path of the native client, "" for the cold form.
     """
     wanted = wanted_hooks(file, machines, form, reports, client)
+    if file.in_toml:
+        return with_toml_hooks(file, text, wanted)
     for name, value in file.file_members.items():
         if not json_text.find(text, (name,)):
             text = json_text.put(text, (), value, name)
@@ -196,12 +210,60 @@ def with_hooks(
     return text if cap is None else with_cap(file, text, cap)
 
 
+def with_toml_hooks(file: HooksFile, text: str, wanted: dict[str, Wanted]) -> str:
+    """Return a text in TOML with our hooks, each once. Raises `toml_text.TomlError`."""
+    from tailhook.install import toml_text
+
+    name, (member, *_) = file.hooks_member, file.command_members
+    for event in file.events:
+        there = [hook for hook in find_ours(file, text) if hook.event == event]
+        fitting = [hook for hook in there if event in wanted and can_become(file, text, hook, wanted[event])]
+        for hook in reversed(there):
+            span = toml_text.entry_places(text, name)[int(hook.path[1])]
+            if hook in fitting[:1]:
+                text = toml_text.change_entry(text, span, hook.fields[member], wanted[event].command[member])
+            else:
+                text = toml_text.remove_entry(text, span)
+        if event in wanted and not fitting:
+            matcher = {"matcher": wanted[event].matcher} if wanted[event].matcher else {}
+            entry = {"event": event, **matcher, **wanted[event].command, **own_members(file, event)}
+            text = toml_text.add_entry(text, name, entry)
+    return text
+
+
+def can_become(file: HooksFile, text: str, hook: Hook, wanted: Wanted) -> bool:
+    """Return whether a hook in TOML has the matcher, and the command or one that is written as we write it."""
+    from tailhook.install import toml_text
+
+    member, *_ = file.command_members
+    command = hook.fields[member]
+    is_command = command == wanted.command[member] or toml_text.write_toml_value(command) in entry_text(
+        file, text, hook
+    )
+    return is_command and hook.fields.get("matcher") == wanted.matcher
+
+
+def entry_text(file: HooksFile, text: str, hook: Hook) -> str:
+    """Return the text of a hook, with its group if it stands in one."""
+    if not file.in_toml:
+        return json_text.raw(text, hook.path[:3]) or ""
+    from tailhook.install import toml_text
+
+    start, end = toml_text.entry_places(text, file.hooks_member)[int(hook.path[1])]
+    return text[start:end]
+
+
+def matcher_of(file: HooksFile, text: str, hook: Hook) -> str | None:
+    """Return the matcher of a hook or of its group, None for none."""
+    if file.in_toml or not file.has_groups:
+        return hook.fields.get("matcher")
+    found: str | None = json.loads(entry_text(file, text, hook)).get("matcher")
+    return found
+
+
 def has_matcher(file: HooksFile, text: str, hook: Hook, matcher: str | None) -> bool:
     """Return whether the hook's group has this matcher, None for none; True if the host has no groups."""
-    if not file.has_groups:
-        return True
-    written = json_text.raw(text, (*hook.path[:3], "matcher"))
-    return matcher == (None if written is None else json.loads(written))
+    return not file.has_groups or matcher == matcher_of(file, text, hook)
 
 
 def own_members(file: HooksFile, event: str) -> dict[str, Any]:
@@ -303,6 +365,12 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
     cap: the limit that was set with the hooks, None for none. It is removed if it is unchanged.
     """
     if is_blank(text):
+        return text
+    if file.in_toml:
+        from tailhook.install import toml_text
+
+        for hook in reversed(find_ours(file, text)):
+            text = toml_text.remove_entry(text, toml_text.entry_places(text, file.hooks_member)[int(hook.path[1])])
         return text
     for hook in reversed(find_ours(file, text)):
         text = without_hook(text, hook, before)

@@ -64,6 +64,9 @@ class HooksFile(NamedTuple):
     has_defaults: whether null stands for a missing member, and a group may have no hooks.
     older_versions: what older versions do about a wrong entry, after a sentence; "" for the same.
     project_variables: the environment variables with the project's folder.
+    in_toml: whether the file is TOML. Its hooks are a list of tables, and each names its event.
+    machines: the only machines that can work in this host; () if all can.
+    why_not_others: why the others cannot, as a sentence.
     note: what a person must know after an install, "" for nothing.
     """
 
@@ -110,12 +113,20 @@ class HooksFile(NamedTuple):
     has_defaults: bool = False
     older_versions: str = ""
     project_variables: Sequence[str] = ()
+    in_toml: bool = False
+    machines: Sequence[str] = ()
+    why_not_others: str = ""
     note: str = ""
 
     @property
     def name(self) -> str:
         """The host's name, as `--host` has it."""
         return self.host.NAME
+
+    @property
+    def new_text(self) -> str:
+        """The first text of a new file."""
+        return "" if self.in_toml else "{}\n"
 
     @property
     def answered_events(self) -> list[str]:

@@ -58,6 +58,7 @@ def find_obstacles(file: HooksFile, found: Sequence[Found], installed: Sequence[
     yield from find_toml_switches(file)
     yield from find_disabled_names(found, installed)
     yield from find_untrusted_hooks(file, installed)
+    yield from find_useless_hooks(file, installed)
 
 
 def find_faulty_files(found: Sequence[Found]) -> Iterator[Obstacle]:
@@ -169,6 +170,16 @@ def find_untrusted_hooks(file: HooksFile, installed: Sequence[Installed]) -> Ite
             )
             advice = f"Start {file.host.TITLE} and trust the hook in the dialog, or with /hooks."
             yield Obstacle(there.path, what, advice, there.hook.path, (), TRUST)
+
+
+def find_useless_hooks(file: HooksFile, installed: Sequence[Installed]) -> Iterator[Obstacle]:
+    """Yield an obstacle for each hook with machines that cannot work in the host."""
+    for there in installed if file.machines else ():
+        useless = [name for name in there.machines if name not in file.machines]
+        if useless and there.hook:
+            what = f"{there.where} asks {', '.join(useless)}, which cannot work in {file.host.TITLE}"
+            advice = f"Install the hooks again:  {file.install_command}"
+            yield Obstacle(there.path, what, advice, there.hook.path, (), "machines")
 
 
 def table_at(values: object, *names: str) -> Mapping[str, Any]:

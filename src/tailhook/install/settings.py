@@ -19,7 +19,6 @@ from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import is_running
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
-NEW = "{}\n"  # the first text of a file that we make
 CLIENT_LOCK_S = 60.0  # for an uninstall that ends a pool, or an install with a test of its client
 
 
@@ -32,15 +31,15 @@ class Settings:
     text: its text with its byte order mark, None if it does not exist.
     names: how many names the file has: hard links. A change goes to this name alone.
 
-    Raises SettingsError, with the position, if it is not JSON or does not have the host's shape. Raises OSError if it
-    cannot be read.
+    Raises SettingsError, with the position, if it is not JSON (or TOML) or does not have the host's shape. Raises
+    OSError if it cannot be read.
     """
 
     def __init__(self, file: HooksFile, path: str) -> None:
         self.file = file
         self.path = path
         self.target = os.path.realpath(path)
-        self.text = read(self.target)
+        self.text = read(self.target, file.in_toml)
         self.names = 1 if self.text is None else Path(self.target).stat().st_nlink
         if self.text is not None:
             check(file, self.path, self.text)
@@ -48,15 +47,18 @@ class Settings:
     @property
     def text_or_new(self) -> str:
         """The text to add hooks to; a new file's if the file is missing or blank."""
-        return NEW if self.text is None or is_blank(self.text) else self.text
+        return self.file.new_text if self.text is None or is_blank(self.text) else self.text
 
     def reload(self) -> "Settings":
         """Return the file as it is now."""
         return Settings(self.file, self.path)
 
 
-def read(target: str) -> str | None:
-    """Return the text of a hooks file, None if it does not exist."""
+def read(target: str, in_toml: bool) -> str | None:
+    """Return the text of a hooks file, None if it does not exist.
+
+    in_toml: whether it is TOML.
+    """
     try:
         data = read_file(target)
     except FileNotFoundError:
@@ -64,7 +66,11 @@ def read(target: str) -> str | None:
     except IsADirectoryError:
         raise SettingsError(f"{target} is a directory, and the host reads a file there") from None
     try:
-        if data.strip(b"\xef\xbb\xbf \t\r\n") or not Path(target).is_file():  # a blank file has no settings
+        if in_toml:
+            from tailhook.install import toml_text  # its parser takes longer than all the rest
+
+            toml_text.read_toml_text(data.decode("utf-8"))
+        elif data.strip(b"\xef\xbb\xbf \t\r\n") or not Path(target).is_file():  # a blank file has no settings
             parse_json(data)
     except ValueError as error:
         raise SettingsError(f"{target}: {position(data, str(error))}") from None

@@ -30,10 +30,10 @@ class Status(Enum):
 
 
 class EventKind(Enum):
-    """What happened to a session. The hooks report all but `permission_given` and `health_check_recovery`.
+    """What happened to a session. The hooks report all but `health_check_recovery`.
 
-    The daemon finds these two in transcripts, hosts' files and processes, and there `interrupted`, `turn_ended` and
-    `subagent_stop`, too.
+    The daemon finds it in transcripts, and there and in hosts' files and processes `permission_given`, `interrupted`,
+    `turn_ended` and `subagent_stop`, too.
     """
 
     SESSION_START = "session_start"
