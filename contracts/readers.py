@@ -278,6 +278,78 @@ def answer_class(node: Node) -> Shape:
     return Shape(members={**members, "hookSpecificOutput": (special, True)})
 
 
+# ---- Kimi Code: JavaScript ----------------------------------------------------------
+
+
+def read_kimi(folder: Path) -> Reading:
+    """Read the list HOOK_EVENT_TYPES, the schemas of an entry and of an answer, and the objects that become payloads.
+
+    The members have other names there: `toHookInputData` writes each capital letter as "_" and the small one.
+    """
+    source = (folder / "dist/main.mjs").read_bytes()
+    parts = re.findall(rb"//#region \S+/externalHooks/\S+\n(.*?)//#endregion", source, re.DOTALL)
+    tree = parse(b"".join(parts))
+    names = read_literal(assigned(tree, "HOOK_EVENT_TYPES"))
+    if not isinstance(names, list):
+        raise ValueError("HOOK_EVENT_TYPES is not a list")
+    base = both(object_with("hookEventName: event", tree), object_with("clientType: ", tree))
+    base = both(base, Shape(members=returned(method_called("withSessionFacts", tree))))
+    given: dict[str, Shape] = {}
+    for call in walk(tree, "call_expression"):
+        callee, arguments = (text_of(call.child_by_field_name(name)) for name in ("function", "arguments"))
+        inner = next(walk(call, "object"), None)  # without one the members are those of an object without a type
+        if inner and callee.rpartition(".")[2] in ("trigger", "triggerBlock", "fireAndForget", "fireAndForgetTrigger"):
+            own = next((value for value in map(input_data, walk(inner, "pair")) if value), inner)
+            for name in re.findall(r'"(\w+)"', arguments.partition(", {")[0]):
+                given[name] = both(base, read_object(own))
+    special = optional_members(schema_of(tree, "HookSpecificOutputSchema"))
+    answer = both(
+        optional_members(schema_of(tree, "HookJsonOutputSchema")),
+        Shape(members={"hookSpecificOutput": (special, True)}),
+    )
+    handler = read_object(schema_of(tree, "HookDefSchema"))
+    events: dict[str, Event] = {name: (sent_shape(given[name]) if name in given else None, answer) for name in names}
+    return Reading(version_of(folder), events, {"command": handler})
+
+
+def assigned(tree: Node, name: str) -> Node:
+    """Return the value that is assigned to a variable."""
+    for node in walk(tree, "assignment_expression"):
+        if text_of(node.child_by_field_name("left")) == name and (value := node.child_by_field_name("right")):
+            return value
+    raise ValueError(f"{name} gets no value")
+
+
+def schema_of(tree: Node, name: str) -> Node:
+    """Return the object with the members of a schema."""
+    return next(walk(assigned(tree, name), "object"))
+
+
+def optional_members(node: Node) -> Shape:
+    """Return the shape of an object with a schema for each member. Each may be missing."""
+    return Shape(members=dict.fromkeys(read_object(node).members or {}, (Shape({"any"}), True)))
+
+
+def object_with(text: str, tree: Node) -> Shape:
+    """Return the shape of the innermost object with a text."""
+    found = [node for node in walk(tree, "object") if text in text_of(node)]
+    return read_object(min(found, key=lambda node: node.end_byte - node.start_byte))
+
+
+def input_data(pair: Node) -> Node | None:
+    """Return the object of a member `inputData`, None for another member."""
+    key, value = pair.named_children[0], pair.named_children[-1]
+    return next(walk(value, "object"), value) if text_of(key) == "inputData" else None
+
+
+def sent_shape(shape: Shape) -> Shape:
+    """Return a payload's shape with the names that a hook gets."""
+    members = {
+        re.sub("[A-Z]", lambda at: f"_{at[0].lower()}", name): one for name, one in (shape.members or {}).items()
+    }
+    return Shape(members=members)
+
+
 SOURCES = {
     "claude-code": Source("@anthropic-ai/claude-agent-sdk", "", "types in sdk.d.ts", read_claude_code),
     "codex": Source(
@@ -294,4 +366,5 @@ SOURCES = {
         read_copilot,
     ),
     "qwen": Source("@qwen-code/qwen-code", "", "JavaScript in chunks: names, few types", read_qwen),
+    "kimi": Source("@moonshot-ai/kimi-code", "", "JavaScript of dist/main.mjs: names, few types", read_kimi),
 }

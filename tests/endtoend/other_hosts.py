@@ -1,4 +1,4 @@
-"""Codex, Gemini, Copilot and Qwen Code in an empty home, each with the hooks that `tailhook install --host` writes."""
+"""Other hosts than Claude Code in an empty home, each with the hooks that `tailhook install --host` writes."""
 
 import json
 import os
@@ -21,6 +21,7 @@ from support.terminal import Terminal
 
 from tailhook.hook.machines import MACHINES
 from tailhook.install.hooks_file import HooksFile, hooks_file_of
+from tailhook.install.toml_text import add_entry
 
 BIN = Path(sys.executable).parent
 SLOW = 120  # seconds, then a session counts as hung
@@ -330,3 +331,43 @@ class Qwen(OtherHost):
     def variables(self, url: str) -> dict[str, str]:
         """Return a key, and the address of the test's model."""
         return {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url, "ANTHROPIC_MODEL": "claude-sonnet-4"}
+
+
+class Kimi(OtherHost):
+    """Kimi Code, with a model that speaks the Messages API. It needs a newer Node than other hosts."""
+
+    name = "kimi"
+    shell = "Bash", "command"
+
+    def prepare(self) -> None:
+        """Write a provider. The address of the test's model is not known yet."""
+        self.env["PATH"] = f"{FOLDER / 'node_modules' / 'node' / 'bin'}:{self.env['PATH']}"
+        self.hooks_file().parent.mkdir()
+        self.hooks_file().write_text(
+            'default_model = "m"  # the only one\ntelemetry = false\n'
+            '[providers.loopback]\ntype = "anthropic"\napi_key = "none"\nbase_url = "URL"\n'
+            '[models.m]\nprovider = "loopback"\nmodel = "claude-sonnet-4"\nmax_context_size = 200000\n'
+        )
+
+    def install(self) -> None:
+        """Install the hooks of the board, and beside them one that keeps each payload."""
+        self.prepare()
+        self.tailhook("install", "--yes", "--host", self.name)
+        keep = f"given=$(cat); printf '%s\\n' \"$given\" >> {shlex.quote(str(self.payloads))}"  # hooks run in parallel
+        text = self.hooks_file().read_text()
+        for event in hooks_file_of(self.name).events:
+            text = add_entry(text, "hooks", {"event": event, "command": keep})
+        self.hooks_file().write_text(text)
+
+    def argv(self, prompt: str) -> list[str]:
+        """Return arguments for one prompt; all tools are allowed then."""
+        return ["--prompt", prompt]
+
+    def terminal_argv(self, *prompt: str) -> list[str]:
+        """Return none: a session in a terminal gets its prompt there."""
+        return [*prompt]
+
+    def variables(self, url: str) -> dict[str, str]:
+        """Write the model's address into config.toml; return no variables."""
+        self.hooks_file().write_text(self.hooks_file().read_text().replace('"URL"', json.dumps(url)))
+        return {}

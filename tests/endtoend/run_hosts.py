@@ -18,7 +18,7 @@ NAMESPACE = ["unshare", "--map-root-user", "--net"]
 
 
 def host_path(name: str) -> Path:
-    """Return the program of a host: "claude", "codex", "gemini", "copilot" or "qwen". It may be missing."""
+    """Return the program of a host: "claude", "codex", "gemini", "copilot", "qwen" or "kimi". It may be missing."""
     return FOLDER / "node_modules" / ".bin" / name
 
 

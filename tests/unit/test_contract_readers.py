@@ -264,6 +264,47 @@ def test_code_of_qwen_becomes_rows(program):
     assert found["handlers"]["*"] == {"fields": {"timeout": "number?"}}
 
 
+KIMI = """
+unrelated = { clientType: 1 };
+//#region ../features/externalHooks/all.ts
+HOOK_EVENT_TYPES = ["Stop", "PermissionRequest", "PostToolUse", "PostToolUseFailure", "SessionEnd"];
+HookDefSchema = object({ event: _enum(HOOK_EVENT_TYPES), command: string(), timeout: number() }).strict();
+HookSpecificOutputSchema = preprocess((value) => value, looseObject({ permissionDecision: unknown() }).optional());
+HookJsonOutputSchema = looseObject({ message: string(), hookSpecificOutput: HookSpecificOutputSchema });
+async function runAll(event, args) { toHookInputData({ hookEventName: event, sessionId: args.id, ...args.inputData }); }
+class Runner { run(event, args) { runAll(event, { ...args, inputData: { clientType: this.kind, ...args.inputData } }); } }
+class Hooks {
+  withSessionFacts(inputData) { return { sessionTitle: this.title, ...inputData }; }
+  stop() { this.runner.triggerBlock("Stop", { signal, inputData: this.withSessionFacts({ stopHookActive: false }) }); }
+  ask(e) { const { type, ...inputData } = e; this.fireAndForget("PermissionRequest", inputData, e.toolName); }
+  post(failed) { this.fireAndForget(failed ? "PostToolUseFailure" : "PostToolUse", { toolCallId: 1 }, name); }
+  end() { this.runner.trigger("SessionEnd", { matcherValue: why, inputData: { reason: why } }); }
+}
+//#endregion
+"""
+
+
+def test_code_of_kimi_becomes_rows(program):
+    package = {"package_dot_json": {"version": "1.0.0"}, "dist__main_dot_mjs": KIMI}
+    program.add("@moonshot-ai/kimi-code@1.0.0", **package)
+    found = program.contract("kimi")
+    own = {name: event["fields"] for name, event in found["events"].items()}
+    assert own == {
+        "*": {"client_type": "any", "hook_event_name": "string", "session_id": "any", "session_title": "any"},
+        "Stop": {"stop_hook_active": "boolean"},
+        "PermissionRequest": None,
+        "PostToolUse": {"tool_call_id": "number"},
+        "PostToolUseFailure": {"tool_call_id": "number"},
+        "SessionEnd": {"reason": "any"},
+    }
+    assert found["events"]["*"]["answers"] == {
+        "hookSpecificOutput": "object?",
+        "hookSpecificOutput.permissionDecision": "any?",
+        "message": "any?",
+    }
+    assert found["handlers"]["command"]["fields"] == {"command": "any", "event": "any", "timeout": "any"}
+
+
 # ---- differences -----------------------------------------------------------------
 
 CHANGED = (

@@ -283,6 +283,7 @@ OWN_BLOCKS = {  # of hosts that do not take Claude Code's
         "hookSpecificOutput": {"hookEventName": "Stop", "decision": "block", "reason": "Go on."},
     },
     "antigravity": {"decision": "continue", "reason": "Go on."},
+    "kimi": {},
 }
 
 
@@ -296,7 +297,7 @@ def test_a_block_is_in_the_hosts_words(host):
 @in_one_test("fields", [MESSAGE, CONTEXT, {}])
 @in_one_test("host", HOSTS, ids=NAMES)
 def test_an_answer_that_does_not_block_is_left_out_if_the_host_has_no_word_for_it(host, fields):
-    assert host.answer(fields) == ({} if host in (cursor, copilot, antigravity) else fields)
+    assert host.answer(fields) == ({} if host in (cursor, copilot, antigravity, CLAUDE_LIKE["kimi"]) else fields)
 
 
 # ---- records (more in test_host_transcripts.py) --------------------------------

@@ -259,6 +259,10 @@ class KimiCode(ClaudeLikeHost):
             answer = "given" if payload["decision"] == "approved" else "refused"
             payload["notification_type"] = f"permission_{answer}"
 
+    def answer(self, fields: "Mapping[str, Any]") -> "Mapping[str, Any]":  # noqa: ARG002 - other hosts need it
+        """Return nothing: no machine that answers can work there."""
+        return {}
+
 
 HOSTS: "dict[str, ClaudeLikeHost]" = {
     "qwen": QwenCode(
