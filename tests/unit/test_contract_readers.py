@@ -272,7 +272,7 @@ HookDefSchema = object({ event: _enum(HOOK_EVENT_TYPES), command: string(), time
 HookSpecificOutputSchema = preprocess((value) => value, looseObject({ permissionDecision: unknown() }).optional());
 HookJsonOutputSchema = looseObject({ message: string(), hookSpecificOutput: HookSpecificOutputSchema });
 async function runAll(event, args) { toHookInputData({ hookEventName: event, sessionId: args.id, ...args.inputData }); }
-class Runner { run(event, args) { runAll(event, { ...args, inputData: { clientType: this.kind, ...args.inputData } }); } }
+class Runner { run(event, args) { runAll(event, { ...args, inputData: { clientType: kind, ...args.inputData } }); } }
 class Hooks {
   withSessionFacts(inputData) { return { sessionTitle: this.title, ...inputData }; }
   stop() { this.runner.triggerBlock("Stop", { signal, inputData: this.withSessionFacts({ stopHookActive: false }) }); }
