@@ -213,3 +213,12 @@ def test_a_secret_in_a_command_that_a_hook_reports_is_masked_in_the_row_and_in_t
     expect(details.locator(".tools")).to_contain_text("denied: [secret]")
     expect(details.locator(".events li")).to_have_count(5)
     assert not shows_secret(board.content())
+
+
+def test_the_details_show_the_folder_to_which_an_agent_went_beside_its_project(daemon, board):
+    daemon.post("prompt_submit", project_path="/p/shop", prompt="Empty the cart")
+    daemon.post("tool_start", project_path="/p/shop", folder="/p/shop/src/cart", tool_name="Read")
+    row(board, "shop").locator(".open").click()
+    facts = board.get_by_role("dialog").locator("dl > div")
+    expect(facts.filter(has_text="Project")).to_have_text("Project/p/shop")
+    expect(facts.filter(has_text="Folder")).to_have_text("Folder/p/shop/src/cart")

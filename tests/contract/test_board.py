@@ -66,6 +66,23 @@ def test_projects_with_the_same_folder_name_are_shown_with_their_parents(board_d
     sit(play)
 
 
+def test_a_session_stays_in_the_project_where_it_began_and_two_of_one_branch_have_headlines(board_daemon):
+    place = {"project_path": "/p/shop", "git_branch": "main"}
+    for session, prompt in (("cart", "Empty the cart"), ("search", "Mend the search")):
+        board_daemon.post("prompt_submit", session, prompt=prompt, **place)
+    board_daemon.post("tool_start", "cart", tool_name="Read", folder="/p/shop/src/cart", **place)
+
+    async def play(person):
+        await person.sees("● shop", "Empty the cart", "Mend the search")
+        assert person.seen.count("● shop ") == 2
+        assert "/p/shop/src/cart" not in person.seen
+        await person.until(lambda: person.chosen == "cart")
+        await person.press("enter")
+        await person.sees("project  /p/shop", "folder   /p/shop/src/cart")
+
+    sit(play)
+
+
 def test_a_change_is_seen_at_once_and_the_cursor_stays_on_its_session(board_daemon):
     populate(board_daemon)
 

@@ -24,6 +24,21 @@ def test_a_row_shows_what_its_session_asks_with_the_choices(board_daemon):
     sit(play)
 
 
+def test_a_row_shows_what_an_mcp_server_asks(board_daemon):
+    asked = {"tool_name": "mcp__db", "tool_params": {"question": "Which table?"}}
+    board_daemon.post("tool_start", "in a tool", tool_name="mcp__db__query", project_path="/p/shop")
+    board_daemon.post("prompt_submit", "outside", project_path="/p/docs")
+    for session, project in (("in a tool", "/p/shop"), ("outside", "/p/docs")):
+        board_daemon.post("input_asked", session, project_path=project, **asked)
+
+    async def play(person):
+        await person.sees("? shop", "? docs", "   Which table?", "   db Which table?")
+        await person.press("enter")
+        await person.sees("asks", "Which table?", "Timeline")
+
+    sit(play)
+
+
 def test_a_row_shows_that_its_session_asks_for_a_permission_and_for_what(board_daemon):
     board_daemon.post("permission_asked", "run", tool_name="Bash", tool_params={"command": "git push"})
     board_daemon.post("permission_asked", "use", tool_name="Write", tool_params={"file_path": "/p/src/app.py"})

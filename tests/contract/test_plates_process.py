@@ -223,10 +223,10 @@ def test_an_event_names_the_tools_use_and_the_subagent(plates):
     assert not {"tool_use_id", "agent_id", "tool_name", "source", "by_host"} & event.keys()
 
 
-def test_an_elicitation_names_what_the_servers_tools_begin_with(plates):
+def test_an_elicitation_has_its_question_and_names_what_the_servers_tools_begin_with(plates):
     event = send(plates, hook_event_name="Elicitation", mcp_server_name="My db.v2_x-\u00e9", message="Password?")
     assert (event["event_type"], event["tool_name"]) == ("input_asked", "mcp__My_db_v2_x-_")
-    assert "Password" not in json.dumps(event)
+    assert event["tool_params"] == {"question": "Password?"}
 
 
 def test_a_start_names_its_source_and_no_other_event_does(plates):

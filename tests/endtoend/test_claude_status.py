@@ -137,6 +137,7 @@ def test_an_mcp_servers_question_is_waited_for(board):
     with Model([use("mcp__asker__ask")], "Done.") as model, board(model, *mcp_flags()) as host:
         host.prompt("Ask me.")
         host.comes_to("running", "awaiting_input")
+        assert host.daemon.plates()[host.id]["activity"]["text"] == "Your name?"
         host.stays("awaiting_input", CHECKS_S)
         host.type("Ada", DOWN, ENTER)
         host.comes_to("awaiting_input", "running", "idle")

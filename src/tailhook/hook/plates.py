@@ -174,10 +174,11 @@ def transcript_size(path: str) -> int:
 
 
 def tool_params(payload: "Payload") -> "dict[str, Any] | None":
-    """Return the shown part of a tool's input, or None."""
+    """Return the shown part of a tool's input, or an MCP server's question, or None."""
     given = payload.get("tool_input")
     if not isinstance(given, dict):
-        return None
+        asked = first_words(get_text(payload, "message")) if get_text(payload, "mcp_server_name") else ""
+        return {"question": asked} if asked else None
     if isinstance(todos := given.get("todos"), list):
         done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
         return {"todos_done": done, "todos": len(todos)}

@@ -345,8 +345,8 @@ def input_asked(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
     is_known = any(tool.wait is Status.AWAITING_INPUT for tool in found)
     if is_known or (is_late and not found):
         return before.tools, False
-    asked = found[-1] if found else OpenTool("", server, detail.about, MCP_SERVER)
-    waiting = asked._replace(wait=Status.AWAITING_INPUT)
+    asked = found[-1] if found else OpenTool("", server, "", MCP_SERVER)
+    waiting = asked._replace(wait=Status.AWAITING_INPUT, about=detail.about or asked.about)
     return opened(tuple(tool for tool in before.tools if tool is not asked), waiting), not waiting.agent_id
 
 
