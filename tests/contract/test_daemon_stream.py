@@ -1,7 +1,11 @@
 """The stream of the daemon, and the words that boards show."""
 
-from support.daemon import beginning, listening, sse_with_ids
+import json
 
+from support.daemon import beginning, listening, spooled, sse_with_ids, wait_until
+from support.host import assistant, tailhook
+
+from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.plates.hub import PAGE_PLATES
 
 
@@ -89,6 +93,37 @@ def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daem
         assert next(sent)[:2] == ("removed", {"session_id": "second"})
         assert next(sent)[:2] == ("names", {"first": "renamed"})
     daemon.ask("DELETE", "/plates/first")
+
+
+def test_the_stream_sends_the_tokens_of_a_session_that_the_command_counts(daemon, tmp_path):
+    transcript = tmp_path / "counted.jsonl"
+    agent = tmp_path / "counted" / "subagents" / "agent-a.jsonl"
+    agent.parent.mkdir(parents=True)
+
+    def respond(path, name, tokens, **fields):
+        one = {**assistant("Done.", id=name), "sessionId": "counted", **fields}
+        one["message"]["usage"] = {"input_tokens": 1, "output_tokens": tokens, "cache_read_input_tokens": 500}
+        with path.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+
+    def usage():
+        done = tailhook("usage", "--json", "--session", "counted", str(tmp_path), env={}, cwd=tmp_path)
+        return {name: count for name, count in json.loads(done.stdout)["total"].items() if name in TOKEN_COLUMNS}
+
+    respond(transcript, "m1", 100)
+    with listening(daemon) as sent:
+        daemon.spool(spooled(1, "counted", event_type="prompt_submit", transcript_path=str(transcript)))
+        changes = ((name, data) for name, data, _ in sent if name == "tokens")
+        assert next(changes) == ("tokens", {"counted": "601"})
+        respond(transcript, "m1", 400)
+        respond(agent, "m2", 50, isSidechain=True, agentId="a")
+        while (change := next(changes)[1]["counted"]) != "1k":
+            assert change == "901"
+        assert daemon.plates()["counted"]["tokens_used"] == "1k"
+        details = daemon.ask("GET", "/plates/counted").json()
+        assert {name: details["tokens"][name] for name in TOKEN_COLUMNS} == usage()
+    wait_until(lambda: daemon.plates()["counted"]["tokens_used"] is None)  # no board is open
+    daemon.ask("DELETE", "/plates/counted")
 
 
 def test_every_status_is_described(daemon):

@@ -13,7 +13,12 @@ import tailhook
 from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.fleet.plan import HEAD_BYTES
 from tailhook.plates import session_tokens
-from tailhook.plates.session_tokens import MAX_DECODED_LINE_BYTES, MAX_READ_LINE_BYTES, SessionTokens
+from tailhook.plates.session_tokens import (
+    MAX_DECODED_LINE_BYTES,
+    MAX_READ_LINE_BYTES,
+    SessionTokens,
+    session_of_rollout,
+)
 from tailhook.plates.transcript_ends import open_transcript
 
 PIECE = 1 << 16
@@ -97,6 +102,71 @@ def test_the_sessions_of_other_hosts_have_the_tokens_of_a_scan(name, tmp_path):
             found = total(SessionTokens(session_id, str(file)), 1000)
             is_known = all(None not in row[:2] for row in rows)
             assert found == (sum(map(sum, rows_of_numbers(rows))) if is_known else None)
+
+
+@in_one_test("name", [name for name in HISTORIES if name.startswith("codex")])
+def test_a_session_of_codex_has_the_tokens_of_its_other_rollouts(name, tmp_path):
+    root = tmp_path / name
+    days = [root / "2026" / "10" / "31", root / "2026" / "11" / "01"]
+    files = []
+    for number, (rollout, text) in enumerate(sorted(HISTORIES[name]().files.items())):
+        files.append(days[number > 0] / rollout.rpartition("/")[2])
+        files[-1].parent.mkdir(parents=True, exist_ok=True)
+        files[-1].write_text(text)
+    expected = {}
+    for row in tailhook.scan([root], "usage").rows():
+        tokens = sum(getattr(row, column) or 0 for column in TOKEN_COLUMNS)
+        expected[row.session_id] = expected.get(row.session_id, 0) + tokens
+    first = json.loads(files[0].read_text().partition("\n")[0])["payload"]
+    session_id = first.get("session_id") or first["id"]
+    session = SessionTokens(session_id, str(files[0]))
+    assert total(session) == expected.get(session_id)
+
+
+def test_unknown_rollouts_are_looked_at_a_few_at_a_time_and_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(session_tokens, "MAX_NEW_ROLLOUTS", 2)
+    read = []
+
+    def note(path):
+        read.append(path)
+        return session_of_rollout(path)
+
+    monkeypatch.setattr(session_tokens, "session_of_rollout", note)
+    files = [tmp_path / f"rollout-{number}.jsonl" for number in range(6)]
+    for number, file in enumerate(files):
+        file.write_text(META.replace('"s"', f'"s{number % 3}"') + counted(number + 1))
+    (tmp_path / "rollout-torn.jsonl").write_text("")
+    known = {}
+    session = SessionTokens("s0", str(files[0]), known)
+    steps = 0
+    while not session.is_whole:
+        session.read(PIECE)
+        steps += 1
+    assert steps == 3
+    assert session.total["output_tokens"] == 1 + 4
+    assert total(SessionTokens("s1", str(files[1]), known)) == 10 + 2 + 5
+    assert sorted(set(read)) == [*map(str, files), str(tmp_path / "rollout-torn.jsonl")]
+    assert len([path for path in read if "torn" not in path]) == 6
+    (tmp_path / "rollout-torn.jsonl").write_text(META.replace('"s"', '"s0"') + counted(7))
+    assert total(session) == 10 + 1 + 4 + 5 + 7
+    files[3].unlink()
+    assert total(session) == 10 + 1 + 7
+
+
+def counted(output):
+    """Return a line with a response of Codex with this many tokens of output and 5 of input."""
+    usage = {"input_tokens": 5, "output_tokens": output, "total_tokens": 5 + output}
+    return (
+        json.dumps({"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": usage}}})
+        + "\n"
+    )
+
+
+def test_a_rollout_that_begins_long_ago_has_no_figure(tmp_path):
+    file = tmp_path / "1999" / "12" / "31" / "rollout-a.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(META + counted(1))
+    assert total(SessionTokens("s", str(file))) is None
 
 
 def rows_of_numbers(rows):

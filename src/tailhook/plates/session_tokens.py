@@ -6,6 +6,8 @@ A transcript is read once, in pieces: each reading goes on where the one before 
 import io
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, timedelta
 from itertools import compress, islice
 from pathlib import Path
 
@@ -17,9 +19,11 @@ from tailhook.fleet.plan import HEAD_BYTES
 from tailhook.fleet.program import CompiledSets, make_program
 from tailhook.fleet.reduce import half_columns
 from tailhook.hook.session_files import agent_transcripts
+from tailhook.hosts import codex
+from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES
 from tailhook.plates.context import describe_tokens
 from tailhook.plates.fields import TokensOut
-from tailhook.plates.transcript_ends import open_transcript
+from tailhook.plates.transcript_ends import find_host_records, open_transcript
 from tailhook.stores.atomic import stamp_of
 from tailhook.transcripts.host_records import HostRecords, name_of_host
 from tailhook.transcripts.urls import name_of
@@ -30,6 +34,8 @@ MAX_READ_LINE_BYTES = MAX_SCANNED_LINE_BYTES + 2  # with its line end; a scan sk
 MAX_DECODED_LINE_BYTES = 1 << 22  # of a line of another host that Python decodes: that takes many times as much
 READ_WITNESS_BYTES = 64  # before the place of a reading: if they change, the file was written again
 MAX_AGENT_TRANSCRIPTS = 1000  # of a session
+MAX_NEW_ROLLOUTS = 4  # whose first record is read at a step: up to 1 MiB of each
+MAX_ROLLOUT_DAYS = 1000  # since the beginning of a session
 
 
 class RewrittenError(Exception):
@@ -134,6 +140,40 @@ class TranscriptReading:
         return scan.finish()
 
 
+def other_rollouts(path: str) -> Iterator[str]:
+    """Yield the rollouts of Codex in the folder of a rollout's day and of the later days. Raises UncountableError."""
+    folder = Path(path).parent
+    folders = [folder]
+    try:
+        first = date(*map(int, folder.parts[-3:]))
+    except (ValueError, TypeError):
+        pass  # it is somewhere else
+    else:
+        days = (date.today() - first).days + 2  # Codex names the folders by the local day
+        if days > MAX_ROLLOUT_DAYS:
+            raise UncountableError
+        root = folder.parents[2]
+        folders += [root / f"{first + timedelta(number):%Y/%m/%d}" for number in range(1, days)]
+    for one in folders:
+        with suppress(FileNotFoundError), os.scandir(one) as entries:
+            for entry in entries:
+                is_rollout = entry.name.startswith("rollout-") and entry.name.endswith(".jsonl")
+                if is_rollout and entry.path != path and entry.is_file(follow_symlinks=False):
+                    yield entry.path
+
+
+def session_of_rollout(path: str) -> str | None:
+    """Return the session of a rollout, "" if it names none, None if its first record is not whole yet.
+
+    Raises OSError.
+    """
+    with open_transcript(path) as file:
+        records = find_host_records(file)
+        if records is None and b"\n" not in (head := os.pread(file.fileno(), MAX_FIRST_RECORD_BYTES, 0)):
+            return "" if len(head) == MAX_FIRST_RECORD_BYTES else None
+    return (records and records.session_id) or ""
+
+
 def lines_to_decode(scan: RangeScan, data: bytes, offset: int) -> Iterator[tuple[int, bytes]]:
     """Yield lines of another host, each with its offset, without long ones that have no tokens.
 
@@ -150,20 +190,22 @@ def lines_to_decode(scan: RangeScan, data: bytes, offset: int) -> Iterator[tuple
 
 
 class SessionTokens:
-    """The tokens of a session: of its own transcript and of its sub-agents' (Claude Code 2.1.2 and later).
+    """The tokens of a session: of its own transcript and of its sub-agents' (Codex, Claude Code 2.1.2 and later).
 
     The transcripts of sub-agents of older versions stand among those of all sessions; they are not looked for.
 
     path: of its own transcript.
+    rollouts: the sessions of rollouts of Codex, by path; new ones are added. All sessions may share it.
     is_whole: whether the last reading reached the ends of all transcripts.
     responses: how many records of responses are held in memory, about.
     total: of the responses, each counted once. None while the transcripts are not read to their ends, if one of them
         cannot be read, if there is no response, or if a response lacks its input or its output.
     """
 
-    def __init__(self, session_id: str, path: str) -> None:
+    def __init__(self, session_id: str, path: str, rollouts: dict[str, str] | None = None) -> None:
         self.session_id = session_id
         self.path = path
+        self.rollouts = {} if rollouts is None else rollouts
         self.is_countable = True
         self.restart()
 
@@ -212,15 +254,41 @@ class SessionTokens:
                 self.total, self.has_news = self.add_up(), False
         return size
 
-    def paths(self) -> list[str]:
-        """Return the paths of the session's transcripts. Raises OSError, RewrittenError and UncountableError."""
-        agents = sorted(path for _, path in islice(agent_transcripts(self.path), MAX_AGENT_TRANSCRIPTS + 1))
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of the session's transcripts, its own one first: it has to be read before the next one.
+
+        Raises OSError, RewrittenError and UncountableError.
+        """
+        yield self.path
+        agents = [path for _, path in islice(agent_transcripts(self.path), MAX_AGENT_TRANSCRIPTS + 1)]
+        if name_of_host(self.readings[self.path].records) == codex.NAME:
+            agents += self.agent_rollouts()
         if len(agents) > MAX_AGENT_TRANSCRIPTS:
             raise UncountableError
-        found = [self.path, *agents]
-        if not self.readings.keys() <= set(found):
+        if not self.readings.keys() <= {self.path, *agents}:
             raise RewrittenError
-        return found
+        yield from sorted(agents)
+
+    def agent_rollouts(self) -> Iterator[str]:
+        """Yield the paths of the other rollouts of a session of Codex: its sub-agents' and its reviewers'.
+
+        A few of the unknown ones are read each time. While others are left, the session is not whole.
+
+        Raises OSError and UncountableError.
+        """
+        unread = MAX_NEW_ROLLOUTS
+        for path in other_rollouts(self.path):
+            if path not in self.rollouts:
+                if not unread:
+                    self.is_whole = False
+                    continue
+                session = session_of_rollout(path)
+                if session is None:
+                    continue
+                self.rollouts[path] = session
+                unread -= 1
+            if self.rollouts[path] == self.session_id:
+                yield path
 
     def add_up(self) -> TokensOut | None:
         """Return the tokens of all responses, each counted once, or None if they are not known."""

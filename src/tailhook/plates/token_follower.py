@@ -65,6 +65,7 @@ class TokenFollower:
         self.clock = clock
         self.sessions: dict[str, SessionTokens] = {}
         self.unread: deque[SessionTokens] = deque()  # those to read before the next look
+        self.rollouts: dict[str, str] = {}  # see `SessionTokens`
         self.next_look = 0.0
         self.faults: dict[str, str] = {}  # the last logged failure of each session, and that of ALL_SESSIONS
 
@@ -93,6 +94,7 @@ class TokenFollower:
         except TimeoutError:
             self.sessions.clear()
             self.unread.clear()
+            self.rollouts.clear()
             await self.hub.is_watched.wait()
         self.next_look = 0.0
 
@@ -139,7 +141,7 @@ class TokenFollower:
         self.sessions = {
             session_id: kept
             if (kept := before.get(session_id)) and kept.path == path
-            else SessionTokens(session_id, path)
+            else SessionTokens(session_id, path, self.rollouts)
             for session_id, path in paths.items()
         }
         self.unread = deque(self.sessions.values())
