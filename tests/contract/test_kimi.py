@@ -181,6 +181,25 @@ def test_the_doctor_finds_a_machine_that_cannot_work_there_and_nothing_after_an_
     assert findings(project) == ([], 0)
 
 
+@pytest.mark.parametrize(
+    ("entry", "fault"),
+    [
+        ("timeout = 0.5", "hooks[0].timeout is 0.5, not a whole number above 0"),
+        ('name = "mine"', "hooks[0].name is not one of event, command, matcher, timeout"),
+        ("matcher = 1", "hooks[0].matcher is 1, not a string"),
+    ],
+)
+def test_an_entry_for_which_the_host_ignores_all_hooks_is_reported(project, config, entry, fault):
+    """The real program (2.1.0) ran no hook of such a file."""
+    config.write_text(MINE.replace("command = 'make stop'\n", f"command = 'make stop'\n{entry}\n"))
+    done = install(project)
+    assert (done.returncode, f"{fault}, so Kimi Code runs no hook of this file" in done.stderr) == (1, True), (
+        done.stderr
+    )
+    (found,), code = findings(project)
+    assert (fault in found["what"], code) == (True, 1)
+
+
 # ---- what the board learns ---------------------------------------------------
 
 

@@ -41,7 +41,7 @@ def test_every_type_in_a_description_can_be_checked():
 
 def test_files_of_hosts_that_are_not_described_have_no_faults():
     values = {"permissions": {"allow": "x"}, "hooks": {"PreToolUse": [{"hooks": "x"}]}}
-    described = ("claude-code", "codex")
+    described = ("claude-code", "codex", "kimi")
     faults = [list(find_faults(file, values)) for file in hooks_files() if file.name not in described]
     assert faults
     assert not any(faults)

@@ -357,6 +357,8 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "the agent's words nor a transcript",
                 "has_groups": False,
                 "hook_type": "",
+                "hook_types": {"": {"event": "a string", "command": "a string"}},
+                "hook_member_types": {"matcher": "a string", "timeout": "a whole number above 0"},
                 "stop_event": "Stop",
                 "reported_events": {
                     "SessionStart": None,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tailhook.install.command import shell_command
 from tailhook.install.hooks_file import HooksFile
 from tailhook.install.installed import Found, Installed
-from tailhook.install.shape import name_place
+from tailhook.install.shape import name_path, name_place
 from tailhook.stores.atomic import read_file
 
 TRUST = "trust"  # the check of hooks that the person has yet to trust
@@ -66,7 +66,8 @@ def find_faulty_files(found: Sequence[Found]) -> Iterator[Obstacle]:
     for there in found:
         title = there.file.host.TITLE
         for fault in there.faults:
-            what = f"{there.path}, {name_place(there.text, fault.path)} {fault.complaint}, so {title}"
+            place = name_path(fault.path) if there.file.in_toml else name_place(there.text, fault.path)
+            what = f"{there.path}, {place} {fault.complaint}, so {title}"
             if fault.drops_file:
                 what += " runs no hook of this file"
                 yield Obstacle(there.path, what, CORRECT, (), (), "settings")

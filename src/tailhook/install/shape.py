@@ -5,7 +5,7 @@ Describes only the common faults. tests/endtoend/test_claude_settings.py compare
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tailhook.install import json_text
@@ -60,10 +60,32 @@ def find_faults(file: HooksFile, values: Mapping[str, Any]) -> Iterator[Fault]:
             holder = holder.get(step) if isinstance(holder, dict) else None
         if complaint := find_complaint(holder, last, wanted) if isinstance(holder, dict) and last in holder else "":
             yield Fault((*above, last), complaint, drops_file=True)
+    if file.in_toml:
+        yield from find_entry_faults(file, values.get(file.hooks_member, []))
+        return
     for event, groups in values.get("hooks", {}).items() if file.hook_types else ():
         for at, group in enumerate(groups if isinstance(groups, list) else ()):
             for path, complaint in find_group_complaints(file, group):
                 yield Fault(("hooks", event, at, *path), complaint, event in file.guard_events)
+
+
+def find_entry_faults(file: HooksFile, entries: Sequence[object]) -> Iterator[Fault]:
+    """Yield a fault of each wrong entry in a list of hooks in TOML: with one, the host ignores all entries."""
+    required = file.hook_types[file.hook_type]
+    for at, entry in enumerate(entries):
+        path = file.hooks_member, at
+        if not isinstance(entry, dict):
+            yield Fault(path, f"is {describe_value(entry)}, not a table", drops_file=True)
+            continue
+        known = {**required, **file.hook_member_types}
+        odd = next((name for name in entry if name not in known), "")
+        if odd:
+            yield Fault((*path, odd), f"is not one of {', '.join(known)}", drops_file=True)
+            continue
+        wrong = {name: find_complaint(entry, name, known[name]) for name in known if name in required or name in entry}
+        name = next((name for name, complaint in wrong.items() if complaint), "")
+        if name:
+            yield Fault((*path, name), wrong[name], drops_file=True)
 
 
 def find_group_complaints(file: HooksFile, group: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
@@ -123,5 +145,9 @@ def name_place(text: str, path: tuple[str | int, ...]) -> str:
     """
     known = next(path[:length] for length in range(len(path), -1, -1) if json_text.find(text, path[:length]))
     line = text.count("\n", 0, json_text.existing(text, known).value) + 1
-    names = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return f"line {line}: {names.removeprefix('.')}"
+    return f"line {line}: {name_path(path)}"
+
+
+def name_path(path: tuple[str | int, ...]) -> str:
+    """Return the path of a value for a person: "hooks.Stop[0].matcher"."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
