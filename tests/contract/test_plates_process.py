@@ -213,6 +213,13 @@ def test_without_the_hosts_variable_its_process_may_be_the_hooks_parent(plates):
     assert event["pid_is_guess"]
 
 
+@pytest.mark.parametrize("shell", ["sh -c", "bash -c", "bash -lc"])
+def test_a_shell_around_the_hook_is_not_the_hosts_process(plates, shell):
+    plates.argv = [*shell.split(), f"{shlex.join(plates.argv)}; exit $?"]  # so that no shell becomes the hook
+    assert (event := send(plates))["pid"] == os.getpid()
+    assert event["pid_started"] == process_start(os.getpid())
+
+
 def test_an_event_names_the_tools_use_and_the_subagent(plates):
     fields = {"tool_name": "Bash", "tool_use_id": "toolu_1", "agent_id": "a1"}
     event = send(plates, hook_event_name="PostToolUse", **fields)
@@ -309,8 +316,9 @@ def judged(project, tmp_path):
 
 
 @pytest.mark.one_form
-def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_path):
-    plates.argv = ["/bin/sh", "-c", f"sleep 1.1; {shlex.join(plates.argv)}; true"]
+def test_a_script_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_path):
+    (plates.folder / "script").write_text(f"sleep 1.1; {shlex.join(plates.argv)}; true")
+    plates.argv = ["/bin/sh", str(plates.folder / "script")]
     for name in ("SessionStart", "UserPromptSubmit", "UserPromptSubmit"):
         send(plates, hook_event_name=name)
         assert judged(plates, tmp_path) == ("running", None)
@@ -320,7 +328,8 @@ def test_a_shell_around_the_hook_is_not_the_host_however_old_it_is(plates, tmp_p
 def test_a_parent_that_two_events_name_is_the_host(plates, tmp_path):
     hook = f"{shlex.join(plates.argv)} < payload.json; "
     (plates.folder / "payload.json").write_text(json.dumps(plates.payload(hook_event_name="UserPromptSubmit")))
-    host = ["/bin/sh", "-c", f"{hook * 2} echo ready; read line"]
+    (plates.folder / "script").write_text(f"{hook * 2} echo ready; read line")
+    host = ["/bin/sh", str(plates.folder / "script")]
     with Started(
         host, env=plates.env, cwd=plates.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

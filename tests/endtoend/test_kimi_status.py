@@ -1,6 +1,7 @@
 """What the board shows of a session of Kimi Code."""
 
 import os
+import signal
 import threading
 from contextlib import contextmanager, suppress
 
@@ -140,6 +141,13 @@ def test_a_question_is_waited_for_until_the_person_answers_it(kimi, daemon, boar
         press(terminal, b"\r", lambda: board() == ["idle"])
     (tool,) = (event for event in kimi.spooled() if event["event_type"] == "tool_start")
     assert tool["tool_params"] == {"question": "Which?", "choices": ["Red", "Blue"]}
+
+
+def test_a_session_is_closed_when_its_process_is_killed_in_a_wait(kimi, board):
+    with kimi.model(kimi.bash("touch made")) as model, working(kimi, model) as terminal:
+        wait_until(lambda: board() == ["awaiting_approval"])
+        os.kill(terminal.pid, signal.SIGKILL)
+        wait_until(lambda: board() == ["closed"])
 
 
 def test_an_error_of_the_api_is_shown(kimi, board):

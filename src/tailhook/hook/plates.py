@@ -9,7 +9,7 @@ import posix
 from tailhook._core import get_text, write_json
 from tailhook.hook.payload import count_waking_tasks, environment, folder_of, working_folder
 from tailhook.stores.atomic import SAFE
-from tailhook.stores.processes import pid_namespace, process_start, uptime_ms
+from tailhook.stores.processes import pid_namespace, process_start, uptime_ms, without_shell
 from tailhook.stores.spool import RUN_ID_VARIABLE, append_record, wake_daemon
 
 TYPE_CHECKING = False
@@ -295,12 +295,13 @@ def read_git_file(path: str) -> bytes:
 def host_process(parent: int) -> tuple[int, bool]:
     """Return the process id of the agent's host, and whether it is a guess.
 
-    parent: the process that started the hook. It is the guess; it may be a wrapper shell.
+    parent: the process that started the hook. It, or the one that started this shell, is the guess: another program
+        may stand between.
     """
     given = environment(b"CLAUDE_PID")
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
-    return parent, True
+    return without_shell(parent), True
 
 
 def may_start(event: "HookEvent") -> bool:

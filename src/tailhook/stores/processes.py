@@ -1,4 +1,4 @@
-"""Shared by hook and daemon: when a process started, and the namespace of its id."""
+"""Shared by hook and daemon: when a process started, which one started a hook, and the namespace of an id."""
 
 import posix
 import sys
@@ -24,6 +24,21 @@ def process_start(pid: int) -> int:
     except OSError:
         return 0
     return 0 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def without_shell(pid: int) -> int:
+    """Return the process that started a shell for one command, or the given one if it is not such a shell.
+
+    `sh -c` of Debian stays until its command ends; that of other systems becomes the command. On macOS it is not known.
+    """
+    try:
+        shell, _, rest = read_file(f"/proc/{pid}/cmdline").partition(b"\0")
+        if not (shell.endswith(b"sh") and rest.startswith(b"-") and rest.partition(b"\0")[0].endswith(b"c")):
+            return pid
+        starter = int(read_file(f"/proc/{pid}/stat").rpartition(b")")[2].split()[1])
+    except OSError:
+        return pid
+    return starter if starter > 1 else pid  # 1 took it over: its starter has ended
 
 
 def pid_namespace() -> str:
