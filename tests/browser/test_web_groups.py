@@ -38,7 +38,7 @@ def test_a_row_shows_what_its_session_asks_and_has_done(daemon, board):
         "asks": "Which one? 1 red 2 blue",
         "runs": "asks to run make all",
         "plan": "shows a plan Two steps",
-        "fails": "waits for you to continue: the API refused Overloaded (529)",
+        "fails": "waits for you; the API refused: Overloaded (529)",
         "done": "All tests pass.",
         "busy": "Edit a.py",
     }.items():

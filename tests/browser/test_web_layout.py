@@ -142,7 +142,7 @@ def test_a_choice_is_never_broken_and_a_long_one_is_cut(daemon, waiting):
 def test_a_session_whose_call_was_refused_waits_like_the_others_with_a_mark_of_its_own(daemon, waiting):
     fail(daemon, "ranker")
     refused, other = row(waiting, "ranker"), row(waiting, "docs")
-    expect(refused.locator(".tool")).to_have_text("waits for you to continue: the API refused Overloaded (529)")
+    expect(refused.locator(".tool")).to_have_text("waits for you; the API refused: Overloaded (529)")
 
     def colours(shown):
         found = "one => [getComputedStyle(one, '::before'), ...['.tool', '.sign'].map(name => "

@@ -30,7 +30,7 @@ def test_waiting_sessions_come_first_then_the_finished_then_the_working_ones(boa
             " ? shop",
             "coupons",
             " ✗ mail",
-            "waits for you to continue: the API refused 529 overloaded",
+            "waits for you; the API refused: 529 overloaded",
             " ● parser",
             "thinking",
             " ✓ docs",

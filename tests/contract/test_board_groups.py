@@ -294,8 +294,8 @@ def test_why_a_call_was_refused_has_a_second_line_on_a_narrow_terminal_with_room
     error = 'API Error: 529 {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     for number in range(2):
         board_daemon.post("stop_failure", f"s{number}", project_path=f"/p/mail-{number}", error=error)
-    whole = ["waits for you to continue: the API", "refused Overloaded (529)"]
-    cut = "waits for you to continue: the API …"
+    whole = ["waits for you; the API refused:", "Overloaded (529)"]
+    cut = "waits for you; the API refused: Ove…"
 
     def reasons(person):
         return [line.strip() for line in person.seen.splitlines() if line.startswith("   ") and line.strip()]

@@ -78,9 +78,9 @@ def test_a_question_keeps_its_choices_while_other_events_come(database):
 
 def test_an_error_of_the_api_is_shown_in_words(database):
     database.record(report("stop_failure", error='API Error: 529 {"type":"error","error":{"message":"Overloaded"}}'))
-    assert parts(database) == {"words": "waits for you to continue: the API refused", "text": "Overloaded (529)"}
+    assert parts(database) == {"words": "waits for you; the API refused:", "text": "Overloaded (529)"}
     database.record(report("stop:out of tokens"))
-    assert parts(database) == {"words": "waits for you to continue: stopped", "text": "out of tokens"}
+    assert parts(database) == {"words": "waits for you; it stopped:", "text": "out of tokens"}
 
 
 ERRORS = [

@@ -219,8 +219,9 @@ def activity_of(plate: Plate) -> ActivityOut:
         about = waits[-1].about if waits else ""
         return make_activity(FROM_LIST + ":" if about else FROM_LIST, text=about)
     if status is Status.ERROR:
-        cause = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "stopped"
-        return make_activity(f"waits for you to continue: {cause}", text=read_error(plate["error"] or ""))
+        cause = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "it stopped"
+        error = read_error(plate["error"] or "")
+        return make_activity(f"waits for you; {cause}{':' if error else ''}", text=error)
     if status is Status.AWAITING_INPUT:
         return describe_question(waits[-1] if waits else OpenTool("", ""))
     if status is Status.AWAITING_APPROVAL:
