@@ -73,6 +73,29 @@ def test_a_response_in_several_records_and_files_counts_once(path, session):
     assert total(session) == 35 + 15 + 105
 
 
+def test_sub_agents_of_before_2_1_2_stand_among_those_of_other_sessions(path, tmp_path):
+    path.write_text(response(1, version="2.1.1"))
+    for number in range(7):
+        session_id = "s" if number % 2 else "other"
+        lines = response(number + 2, sessionId=session_id, isSidechain=True, agentId=str(number))
+        (tmp_path / f"agent-{number}.jsonl").write_text(lines)
+    assert total(SessionTokens("s", str(path))) == 15 * 4
+    [*scan] = tailhook.scan(tmp_path, table="usage").rows()
+    assert sum(getattr(row, name) or 0 for row in scan if row.session_id == "s" for name in TOKEN_COLUMNS) == 15 * 4
+    path.write_text(response(1, version="2.1.2"))
+    assert total(SessionTokens("s", str(path))) == 15
+
+
+def test_a_sub_agent_of_before_2_1_2_counts_once_its_first_record_is_whole(path, tmp_path):
+    path.write_text(response(1, version="1.0.128"))
+    session = SessionTokens("s", str(path))
+    agent = tmp_path / "agent-a.jsonl"
+    agent.write_text(response(2, isSidechain=True, agentId="a")[:40])
+    assert total(session) == 15
+    agent.write_text(response(2, isSidechain=True, agentId="a"))
+    assert total(session) == 30
+
+
 def test_responses_of_another_session_do_not_count(path, session):
     append(path, response(2, sessionId="before"))
     assert total(session) == 15
@@ -124,7 +147,7 @@ def test_a_session_of_codex_has_the_tokens_of_its_other_rollouts(name, tmp_path)
 
 
 def test_unknown_rollouts_are_looked_at_a_few_at_a_time_and_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(session_tokens, "MAX_NEW_ROLLOUTS", 2)
+    monkeypatch.setattr(session_tokens, "MAX_NEW_TRANSCRIPTS", 2)
     read = []
 
     def note(path):

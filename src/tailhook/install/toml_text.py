@@ -1,6 +1,7 @@
 """Entries of a list of tables in TOML, such as [[hooks]]: added, changed and removed. All other bytes stay.
 
-`tomllib` reads the file. A place is outside of every value if the text from another such place to it is valid.
+`tomllib` reads the file (docs/decisions/toml-entries.md). A place is outside of every value if the text from another
+such place to it is valid.
 """
 
 import json

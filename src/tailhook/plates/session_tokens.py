@@ -5,7 +5,8 @@ A transcript is read once, in pieces: each reading goes on where the one before 
 
 import io
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
 from itertools import compress, islice
@@ -18,7 +19,7 @@ from tailhook.fleet.local import MAX_SCANNED_LINE_BYTES, feed_translated, find_o
 from tailhook.fleet.plan import HEAD_BYTES
 from tailhook.fleet.program import CompiledSets, make_program
 from tailhook.fleet.reduce import half_columns
-from tailhook.hook.session_files import agent_transcripts
+from tailhook.hook.session_files import agent_transcripts, listed_transcripts, session_of
 from tailhook.hosts import codex
 from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES
 from tailhook.plates.context import describe_tokens
@@ -34,7 +35,10 @@ MAX_READ_LINE_BYTES = MAX_SCANNED_LINE_BYTES + 2  # with its line end; a scan sk
 MAX_DECODED_LINE_BYTES = 1 << 22  # of a line of another host that Python decodes: that takes many times as much
 READ_WITNESS_BYTES = 64  # before the place of a reading: if they change, the file was written again
 MAX_AGENT_TRANSCRIPTS = 1000  # of a session
-MAX_NEW_ROLLOUTS = 4  # whose first record is read at a step: up to 1 MiB of each
+MAX_NEW_TRANSCRIPTS = 4  # whose first record is read at a step: up to 1 MiB of each
+VERSION = re.compile(rb'"version": ?"(\d+)\.(\d+)\.(\d+)')
+MAX_VERSION_BYTES = 1 << 16  # where a transcript names its version
+OWN_FOLDER_VERSION = 2, 1, 2  # of Claude Code: a session's sub-agents have a folder of their own
 MAX_ROLLOUT_DAYS = 1000  # since the beginning of a session
 
 
@@ -59,6 +63,7 @@ class TranscriptReading:
         self.stamp: tuple[int, int, int] | None = None  # of the file when it was read to its end
         self.records: HostRecords | None = None  # the translator of another host's records
         self.session = ""  # of records without one; "" while no record names it
+        self.has_mixed_folder = False  # whether all sessions' sub-agents are in its folder: Claude Code before 2.1.2
 
     def read(self, counter: ResponseCounter, most: int) -> tuple[int, int]:
         """Count the responses in the next lines. Return how many bytes were read, and how many responses were found.
@@ -101,6 +106,8 @@ class TranscriptReading:
         if self.size:
             raise RewrittenError
         self.records, self.session = records, session
+        version = VERSION.search(os.pread(file.fileno(), MAX_VERSION_BYTES, 0)) if records is None else None
+        self.has_mixed_folder = version is not None and tuple(map(int, version.groups())) < OWN_FOLDER_VERSION
 
     def next_bytes(self, file: io.FileIO, most: int) -> bytes:
         """Return the next bytes: whole lines and a part of the next one, or a part of a line that is too long."""
@@ -189,13 +196,17 @@ def lines_to_decode(scan: RangeScan, data: bytes, offset: int) -> Iterator[tuple
         offset += len(line)
 
 
-class SessionTokens:
-    """The tokens of a session: of its own transcript and of its sub-agents' (Codex, Claude Code 2.1.2 and later).
+def session_of_agent(path: str) -> str | None:
+    """Return the session of a sub-agent of Claude Code before 2.1.2, None if no whole record names it."""
+    return session_of(path) or None
 
-    The transcripts of sub-agents of older versions stand among those of all sessions; they are not looked for.
+
+class SessionTokens:
+    """The tokens of a session: of its own transcript and of its sub-agents'.
 
     path: of its own transcript.
-    rollouts: the sessions of rollouts of Codex, by path; new ones are added. All sessions may share it.
+    rollouts: the sessions of transcripts that stand among those of other sessions, by path; new ones are added. All
+        sessions may share it.
     is_whole: whether the last reading reached the ends of all transcripts.
     responses: how many records of responses are held in memory, about.
     total: of the responses, each counted once. None while the transcripts are not read to their ends, if one of them
@@ -261,28 +272,34 @@ class SessionTokens:
         """
         yield self.path
         agents = [path for _, path in islice(agent_transcripts(self.path), MAX_AGENT_TRANSCRIPTS + 1)]
-        if name_of_host(self.readings[self.path].records) == codex.NAME:
-            agents += self.agent_rollouts()
+        own = self.readings[self.path]
+        if name_of_host(own.records) == codex.NAME:
+            agents += self.own_ones(other_rollouts(self.path), session_of_rollout)
+        elif own.has_mixed_folder:
+            mixed = listed_transcripts(str(Path(self.path).parent), 0)
+            agents += self.own_ones((path for _, path in mixed), session_of_agent)
         if len(agents) > MAX_AGENT_TRANSCRIPTS:
             raise UncountableError
         if not self.readings.keys() <= {self.path, *agents}:
             raise RewrittenError
         yield from sorted(agents)
 
-    def agent_rollouts(self) -> Iterator[str]:
-        """Yield the paths of the other rollouts of a session of Codex: its sub-agents' and its reviewers'.
+    def own_ones(self, paths: Iterable[str], find_session: Callable[[str], str | None]) -> Iterator[str]:
+        """Yield those paths of transcripts that belong to the session: its sub-agents' and its reviewers'.
 
         A few of the unknown ones are read each time. While others are left, the session is not whole.
 
-        Raises OSError and UncountableError.
+        find_session: returns the session of a transcript, None if its first record is not whole yet.
+
+        Raises what the two raise.
         """
-        unread = MAX_NEW_ROLLOUTS
-        for path in other_rollouts(self.path):
+        unread = MAX_NEW_TRANSCRIPTS
+        for path in paths:
             if path not in self.rollouts:
                 if not unread:
                     self.is_whole = False
                     continue
-                session = session_of_rollout(path)
+                session = find_session(path)
                 if session is None:
                     continue
                 self.rollouts[path] = session
