@@ -140,19 +140,19 @@ def test_every_width_of_the_terminal_will_do(board_daemon):
 def test_the_footer_shortens_words_and_leaves_keys_out_on_the_right_but_keeps_help_and_quit(board_daemon):
     populate(board_daemon)
     first, lasting, last = (
-        "⏎ details o go there y copy command d hide g projects / filter",
-        "? help q quit",
-        "a all c closed",
+        "⏎ details  o go there  y copy  d hide  g projects  / filter",
+        "? help  q quit",
+        "a all  c closed",
     )
     shown_at = {
         10: "? help",
-        16: "? help q quit",
-        30: f"⏎ details {lasting}",
-        40: f"⏎ details o go there {lasting}",
-        60: f"⏎ details o go there y copy command d hide {lasting}",
-        80: f"{first} {lasting}",
-        100: f"{first} {lasting} {last}",
-        110: f"{first.replace('copy command', 'copy command to resume')} {lasting} {last}",
+        16: "? help  q quit",
+        30: f"⏎ details  {lasting}",
+        40: f"⏎ details  o go there  {lasting}",
+        60: f"⏎ details  o go there  y copy  d hide  {lasting}",
+        80: f"{first}  {lasting}",
+        100: f"{first}  {last}  {lasting}",
+        120: f"{first.replace('copy', 'copy command to resume')}  {last.replace('all', 'show folded')}  {lasting}",
     }
 
     async def play(person):
@@ -188,8 +188,8 @@ def test_a_column_that_is_empty_in_all_rows_leaves_its_room_to_the_headline(boar
         return re.split("  +", line.strip())[1]
 
     async def play(person):
-        await person.until(lambda: "● parser" in person.seen and headline(person) == prompt)
-        board_daemon.post("prompt_submit", "second", project_path="/p/api", git_branch="feat/api")
+        await person.until(lambda: "● parser" in person.seen and headline(person) == f"{prompt} thinking")
+        board_daemon.post("prompt_submit", "second", project_path="/p/api", git_branch="feat/an-api-for-all-parsers")
         await person.until(lambda: headline(person) == "Make the parser accept the long form… thinking")
         board_daemon.post("tool_call", "second", project_path="/p/api", tool_params={"todos": 4, "todos_done": 1})
         await person.until(lambda: headline(person) == "Make the parser acce… thinking")

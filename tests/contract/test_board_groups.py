@@ -19,7 +19,7 @@ def test_a_row_shows_what_its_session_asks_with_the_choices(board_daemon):
     board_daemon.post("tool_start", "s", **asked, project_path="/p/shed", git_branch="paint")
 
     async def play(person):
-        await person.sees("? shed", "Paint the shed", "Which one?  1 red  2 blue", "paint")
+        await person.sees("? shed", "Paint the shed", "Which one?  1) red  2) blue", "paint")
 
     sit(play)
 
@@ -92,7 +92,7 @@ def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_
     place = {"project_path": "/p/shop", "git_branch": "feat/dark-mode"}
     board_daemon.post("prompt_submit", prompt="Dark mode", **place)
     board_daemon.post("tool_start", tool_name="AskUserQuestion", tool_params=asked, **place)
-    question = "Where should it be kept?  1 cookie  2 localStorage  3 in the profile"
+    question = "Where should it be kept?  1) cookie  2) localStorage  3) in the profile"
 
     async def play(person):
         await person.sees("Dark mode", question)
@@ -104,27 +104,26 @@ def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_
 
 
 def test_what_a_session_asks_has_a_second_line_if_all_that_wait_fit_into_the_terminal(board_daemon):
-    asked = {"question": "Where should the choice of the theme be kept?", "choices": ["A cookie", "localStorage"]}
+    asked = {"question": "Where should the choice of the theme be kept?", "choices": ["Cookie", "storage"]}
     for number in range(3):
         where = {"project_path": f"/p/web-shop-{number}", "git_branch": "main", "ts": time.time_ns() // 10**6 + number}
         board_daemon.post("tool_start", f"s{number}", tool_name="AskUserQuestion", tool_params=asked, **where)
     all_three = [f"? web-shop-{number}" for number in range(3)]
-    short = "   Where should the choice…  1 A cooki…"
-    whole = ("   Where should the choice of the theme", "   be kept?  1 A cookie  2 localStorage")
+    short = "   Where should the choice…  1) Cookie…"
+    whole = ("   Where should the choice of the theme", "   be kept?  1) Cookie  2) storage")
 
     def asks(person):
         return [line[:39].rstrip() for line in person.seen.splitlines() if line.startswith("   ") and line.strip()]
 
     async def play(person):
-        await person.sees("WAITS FOR YOU 3")
         await person.until(lambda: asks(person) == [short] * 3)
-        await person.pilot.resize_terminal(40, 11)
+        await person.pilot.resize_terminal(40, 9)
         await person.until(lambda: asks(person) == [*whole, short, short])
-        await person.pilot.resize_terminal(40, 13)
+        await person.pilot.resize_terminal(40, 11)
         await person.until(lambda: asks(person) == [*whole] * 3)
         await person.sees(*all_three)
 
-    sit(play, size=(40, 10))
+    sit(play, size=(40, 8))
 
 
 def test_a_long_path_that_a_session_asks_about_shows_its_end(board_daemon):
@@ -133,7 +132,7 @@ def test_a_long_path_that_a_session_asks_about_shows_its_end(board_daemon):
 
     async def play(person):
         await person.sees("asks to use Write", "links-of-all-pages.md")
-        await person.pilot.resize_terminal(40, 6)
+        await person.pilot.resize_terminal(40, 4)
         await person.sees("asks to use Write …s-of-all-pages.md")
 
     sit(play, size=(40, 20))
@@ -143,7 +142,9 @@ def test_a_long_command_leaves_room_for_the_number_of_sub_agents(board_daemon):
     board_daemon.post("prompt_submit", prompt="Try all ways")
     for agent in ("first", "second"):
         board_daemon.post("subagent_start", agent_id=agent)
-    board_daemon.post("tool_start", tool_name="Bash", tool_params={"command": "pytest -q tests/test_the_first_way.py"})
+    board_daemon.post(
+        "tool_start", tool_name="Bash", tool_params={"command": f"pytest -q {'tests/test_the_first_way.py ' * 3}"}
+    )
 
     async def play(person):
         await person.sees("Bash", "… · 2 sub-agents")
@@ -195,7 +196,7 @@ def test_the_first_line_leaves_out_the_counts_that_do_not_fit_and_cuts_none(boar
         await person.pilot.resize_terminal(34, 24)
         await person.until(lambda: person.seen.splitlines()[0].strip() == "2 wait for you   1 finished")
         await person.pilot.resize_terminal(60, 24)
-        await person.sees("2 wait for you   1 finished   1 working")
+        await person.sees("2 wait for you   1 finished   0 stuck   1 working")
 
     sit(play, size=(24, 24))
 
@@ -302,9 +303,83 @@ def test_why_a_call_was_refused_has_a_second_line_on_a_narrow_terminal_with_room
 
     async def play(person):
         await person.until(lambda: reasons(person) == [cut] * 2)
-        await person.pilot.resize_terminal(40, 9)
+        await person.pilot.resize_terminal(40, 7)
         await person.until(lambda: reasons(person) == [*whole, cut])
-        await person.pilot.resize_terminal(40, 12)
+        await person.pilot.resize_terminal(40, 8)
         await person.until(lambda: reasons(person) == whole * 2)
 
-    sit(play, size=(40, 8))
+    sit(play, size=(40, 6))
+
+
+def test_on_a_low_terminal_commands_and_choices_have_the_lines_of_the_heading_and_errors_one(board_daemon):
+    now = time.time_ns() // 1_000_000
+    tools = {
+        "AskUserQuestion": {"question": "Which rate holds for books?", "choices": ["25 %", "0 %", "Ask accounting"]},
+        "Write": {"file_path": "deploy/cluster/production.yaml"},
+        "Bash": {"command": "psql -h prod-db -c 'delete from orders where year = 2024'"},
+    }
+    board_daemon.post("stop_failure", "old", ts=now - 90_000, error="rate limit reached: try again at 16:00")
+    for number, (tool, params) in enumerate(tools.items()):
+        board_daemon.post("tool_start", tool, ts=now - 50_000 + number, tool_name=tool, tool_params=params)
+        if tool != "AskUserQuestion":
+            board_daemon.post("permission_asked", tool, ts=now - 40_000 + number)
+    command = ["   asks to run psql -h prod-db -c", "   'delete from orders where year =", "   2024'"]
+    question = ["   Which rate holds for books?  1) 25 %", "   2) 0 %  3) Ask accounting"]
+    file = ["   asks to use Write", "   deploy/cluster/production.yaml"]
+    refused = ["   waits for you; the API refused: rate", "   limit reached: try again at 16:00"]
+    cut = "   waits for you; the API refused: rat…"
+
+    def shown(person):
+        lines = [line[:39].rstrip() for line in person.seen.splitlines()[1:-1]]
+        return [line if line.startswith("   ") else line.strip()[:1] for line in lines]
+
+    async def play(person):
+        await person.until(lambda: shown(person) == ["✗", cut, "?", *question, "!", *file, "!", *command])
+        await person.pilot.resize_terminal(40, 15)
+        whole = ["✗", *refused, "?", *question, "!", *file, "!", *command]
+        await person.until(lambda: shown(person) == whole)
+        await person.pilot.resize_terminal(40, 16)
+        await person.until(lambda: shown(person) == ["W", *whole])
+        await person.pilot.resize_terminal(40, 17)
+        await person.until(lambda: shown(person) == ["", "W", *whole])
+        await person.pilot.resize_terminal(40, 9)
+        await person.until(lambda: shown(person)[:2] == ["W", "✗"])
+
+    sit(play, size=(40, 14))
+
+
+def test_the_first_line_shows_the_counts_of_groups_without_a_session(board_daemon):
+    board_daemon.post("stop_failure", error="529 overloaded")
+
+    async def play(person):
+        await person.until(
+            lambda: person.seen.splitlines()[0].strip() == "1 waits for you   0 finished   0 stuck   0 working"
+        )
+        await person.pilot.resize_terminal(42, 24)
+        await person.until(lambda: person.seen.splitlines()[0].strip() == "1 waits for you   0 finished   0 stuck")
+
+    sit(play)
+
+
+def test_what_a_session_does_has_the_room_that_headlines_and_branches_do_not_need(board_daemon):
+    command = "terraform apply -auto-approve -target=module.cluster"
+    board_daemon.post("prompt_submit", prompt="Upgrade the cluster", git_branch="k8s")
+    board_daemon.post("tool_start", git_branch="k8s", tool_name="Bash", tool_params={"command": command})
+
+    async def play(person):
+        await person.sees(f"Upgrade the cluster Bash {command} ", " k8s ")
+
+    sit(play, size=(120, 24))
+
+
+def test_the_number_of_sub_agents_follows_no_separator_if_nothing_stands_before_it(board_daemon):
+    board_daemon.post("subagent_start", agent_id="first", project_path="/p/shop")
+    board_daemon.post("tool_start", agent_id="first", tool_name="Bash", tool_params={"command": "make"})
+    board_daemon.post("turn_ended", project_path="/p/shop")
+
+    async def play(person):
+        await person.sees("shop", "1 sub-agent")
+        [line] = (line for line in person.seen.splitlines() if "sub-agent" in line)
+        assert "·" not in line, line
+
+    sit(play)

@@ -103,7 +103,7 @@ def test_a_command_gets_the_question_in_its_environment_and_on_stdin_and_nothing
     own.post("tool_start", "a", **ASKED, project_path="/p/shop")
     wait_until(recorder.got)
     [got] = recorder.got()
-    text = "asks Which database?\n1 A\n2 B\nChoose; $(id)"
+    text = "asks Which database?\n1) A\n2) B\nChoose; $(id)"
     assert got["argv"] == ["-x"]
     assert got["folder"] == str(own.home)
     assert got["stdin"] == {
@@ -129,7 +129,7 @@ def test_ntfy_gets_a_title_and_a_text_and_slack_gets_json(own):
         own.start()
         own.post("tool_start", "a", **ASKED, project_path="/p/läden")
         path, headers, body = requests.get(timeout=HANGS_S)
-        assert (path, body.decode()) == ("/topic", "asks Which database?\n1 A\n2 B")
+        assert (path, body.decode()) == ("/topic", "asks Which database?\n1) A\n2) B")
         assert headers["Title"] == "=?UTF-8?B?bMOkZGVuIHdhaXRzIGZvciB5b3U=?="
         assert headers["Content-Type"] == "text/plain; charset=utf-8"
         assert headers["Authorization"] == "Basic OnRrX3NlY3JldA=="  # base64 of ":tk_secret"

@@ -96,7 +96,7 @@ def test_the_json_for_a_status_bar_has_the_names_that_waybar_reads(board_daemon)
     fill(board_daemon)
     found = json.loads(listed(board_daemon, "--waiting", "--short", "--json"))
     assert found["text"] == LINE
-    assert found["tooltip"] == "shop: asks Which database? 1 PostgreSQL 2 SQLite\napi: asks to run rm -r build"
+    assert found["tooltip"] == "shop: asks Which database? 1) PostgreSQL 2) SQLite\napi: asks to run rm -r build"
     assert found["class"] == "waits"
     assert found["counts"] == {"waits": 2, "finished": 1, "stuck": 0, "working": 1, "rest": 0}
     assert [plate["session_id"] for plate in found["waiting"]] == ["a", "b"]
@@ -107,7 +107,7 @@ def test_the_list_of_the_waiting_sessions(board_daemon):
     fill(board_daemon)
     head, first, second = listed(board_daemon, "--waiting").splitlines()
     assert head.split()[-1] == "ACTIVITY"
-    assert first.endswith("  asks Which database?  1 PostgreSQL  2 SQLite")
+    assert first.endswith("  asks Which database?  1) PostgreSQL  2) SQLite")
     assert second.endswith("  asks to run rm -r build")
     assert [plate["session_id"] for plate in json.loads(listed(board_daemon, "--waiting", "--json"))["plates"]] == [
         "a",

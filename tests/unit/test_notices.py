@@ -136,7 +136,7 @@ def test_the_text_has_the_question_its_choices_and_the_headline_without_secrets(
     asked = [["t", "Q", f"Use {secret}\x1b?", "", "awaiting_input", "a", "b"]]
     queue.note(plate_with(**WAITS | {"tools": asked, "prompt": f"deploy\n{secret}"}), NOW, 0)
     [notice] = queue.take(NoticeSettings(), DELAY_S, 0, name_of)
-    assert notice == ("waits", "shop waits for you", "asks Use [secret]\n1 a\n2 b\ndeploy [secret]", "s", "/p/shop")
+    assert notice == ("waits", "shop waits for you", "asks Use [secret]\n1) a\n2) b\ndeploy [secret]", "s", "/p/shop")
 
 
 def test_a_line_has_at_most_300_characters():

@@ -17,9 +17,10 @@ from textual.strip import Strip
 from tailhook.board import rows
 from tailhook.board.rows import DIM, TONE_COLOURS
 from tailhook.board.view import is_long_wait
-from tailhook.plates.fields import BoardGroup, GroupOut, PlateOut
+from tailhook.machines.plates import Status
+from tailhook.plates.fields import RUN_WORDS, BoardGroup, GroupOut, PlateOut
 
-MIN_SPACED_HEIGHT = 30  # of the list; below it no blank line stands between its sections
+MIN_SPACED_HEIGHT = 31  # of the list; below it no blank line stands between its sections
 SELECTED = Style(bgcolor="#2a3140")
 
 
@@ -54,6 +55,16 @@ class Section(NamedTuple):
 def group_in(plate: PlateOut) -> BoardGroup:
     """Return the group of a plate."""
     return plate["group"]
+
+
+def urgency_of(plate: PlateOut) -> int:
+    """Return the place of what a session asks among the others, for the room that is left; the smallest is first."""
+    activity = plate["activity"]
+    if plate["status"] is Status.ERROR:
+        return 3
+    if activity["words"] == RUN_WORDS:
+        return 0
+    return 1 if activity["choices"] or activity["tool"] else 2
 
 
 class PlateList(ScrollView, can_focus=True):
@@ -92,7 +103,7 @@ class PlateList(ScrollView, can_focus=True):
         self.plates: list[PlateOut] = []  # those that are not folded
         self.lines: list[ListLine] = []
         self.tops: list[int] = []  # the first line of each plate
-        self.filled = rows.ALL_FILLED
+        self.needs = rows.NO_NEEDS
         self.width = 0  # for which the lines were computed
         self.unfolded: bool | None = None  # whether all plates are shown; None if the person has not chosen
         self.by_project = False
@@ -119,18 +130,19 @@ class PlateList(ScrollView, can_focus=True):
         kept = self.chosen
         self.width = self.size.width
         self.plates, self.lines, self.tops = [], [], []
-        heights = self.find_heights()
-        for heading, plates, folds, joins in self.find_sections(heights):
-            if self.lines and self.is_spaced and not joins:
+        heights, head = self.find_heights()
+        for heading, plates, folds, joins in self.find_sections(heights, head):
+            if (self.is_spaced if self.lines else head > 1) and not joins:
                 self.lines.append(ListLine())
-            self.lines.append(ListLine(heading=heading))
+            if self.lines or head or joins:
+                self.lines.append(ListLine(heading=heading))
             for plate in () if folds else plates:
                 self.tops.append(len(self.lines))
                 height = heights[plate["session_id"]]
                 self.lines += [ListLine(len(self.plates), part, height) for part in range(height)]
                 self.plates.append(plate)
         ids = [plate["session_id"] for plate in self.plates]
-        self.filled = rows.find_filled_columns(plate for plate in self.plates if heights[plate["session_id"]] == 1)
+        self.needs = rows.find_needs(plate for plate in self.plates if heights[plate["session_id"]] == 1)
         if kept and kept["session_id"] in ids:
             self.at = ids.index(kept["session_id"])
         self.at = max(0, min(self.at, len(ids) - 1))
@@ -142,11 +154,11 @@ class PlateList(ScrollView, can_focus=True):
         """Whether a blank line stands between two sections."""
         return self.size.height >= MIN_SPACED_HEIGHT
 
-    def find_heights(self) -> dict[str, int]:
-        """Return the number of lines of each plate, by session.
+    def find_heights(self) -> tuple[dict[str, int], int]:
+        """Return the number of lines of each plate, by session, and of the lines above the first plate.
 
-        What a session asks has more than one line only if all sessions that wait fit into the terminal. The one that
-        has waited longest comes first.
+        What a session asks has more than one line only if all sessions that wait fit into the terminal. Shell commands
+        get theirs first, then files and choices, errors last. Of the same kind, the longest wait is first.
         """
         now = self.now()
         heights = {plate["session_id"]: rows.count_lines(plate, self.width) for plate in self.given}
@@ -155,19 +167,31 @@ class PlateList(ScrollView, can_focus=True):
             for plate in self.given
             if plate["group"] == "waits" and (self.unfolded or not is_long_wait(plate, now, self.long_wait_hours))
         ]
-        spare = self.size.height - 1 - sum(heights[plate["session_id"]] for plate in waiting)
-        for plate in waiting:
-            if spare <= 0:
-                break
-            more = min(spare, rows.count_ask_lines(plate, now, self.width) - 1)
+        least = sum(heights[plate["session_id"]] for plate in waiting)
+        wanted = {plate["session_id"]: rows.count_ask_lines(plate, now, self.width) - 1 for plate in waiting}
+        head = self.find_head(least, least + sum(wanted.values()))
+        spare = self.size.height - head - least
+        for plate in sorted(waiting, key=urgency_of):
+            more = max(0, min(spare, wanted[plate["session_id"]]))
             heights[plate["session_id"]] += more
             spare -= more
-        return heights
+        return heights, head
 
-    def find_sections(self, heights: Mapping[str, int]) -> list[Section]:
+    def find_head(self, least: int, wanted: int) -> int:
+        """Return the number of lines above the first plate: a blank line and a heading, as far as there is room.
+
+        least: the lines of the sessions that wait, with one for what each asks.
+        wanted: their lines with all that they ask.
+        """
+        height = self.size.height
+        if wanted + 2 <= height:
+            return 2
+        return 0 if least <= height < wanted + 1 and not self.by_project else 1
+
+    def find_sections(self, heights: Mapping[str, int], head: int) -> list[Section]:
         """Return the sections of the list.
 
-        heights: as of `find_heights`.
+        heights, head: as of `find_heights`.
         """
         now = self.now()
         if self.by_project:
@@ -178,7 +202,7 @@ class PlateList(ScrollView, can_focus=True):
         long = [plate for plate in self.given if is_long_wait(plate, now, self.long_wait_hours)]
         others = [plate for plate in self.given if not is_long_wait(plate, now, self.long_wait_hours)]
         height = sum(heights[plate["session_id"]] for plate in others)
-        headings = len(self.groups) * (2 if self.is_spaced else 1)
+        headings = len(self.groups) * 2 if self.is_spaced else len(self.groups) + (head > 1)
         fits = height + headings + bool(long) <= self.size.height
         found = []
         for group, same in groupby(others, group_in):
@@ -259,7 +283,7 @@ class PlateList(ScrollView, can_focus=True):
         if line.plate < 0:
             return self.make_strip(line.heading or Text())
         plate = self.plates[line.plate]
-        text = rows.draw_plate(plate, self.now(), self.width, line.height, self.filled)[line.part]
+        text = rows.draw_plate(plate, self.now(), self.width, line.height, self.needs)[line.part]
         return self.make_strip(text, SELECTED if line.plate == self.at else Style())
 
     def make_strip(self, text: Text, style: Style = Style.null()) -> Strip:  # noqa: B008 - a constant

@@ -52,8 +52,9 @@ BRANCH_WIDTH = 24  # at most
 TODO_BAR_WIDTH = 6
 TODO_WIDTH = TODO_BAR_WIDTH + 9
 AGE_WIDTH = 5
+AGO_WORD = " ago"
 ROW_INDENT = 3  # the sign, and the lines below it
-MAX_ASK_LINES = 2  # that show what a session asks
+MAX_ASK_LINES = 3  # that show what a session asks
 LANE_NAME_WIDTH = 7  # of the timeline
 
 
@@ -86,23 +87,35 @@ def count_ask_lines(plate: PlateOut, now: float, width: int) -> int:
     return sum(map(bool, wrap_activity(plate, now, width, MAX_ASK_LINES))) or 1
 
 
-class FilledColumns(NamedTuple):
-    """The columns that are not empty in all shown rows of one line. The headline takes the room of the others."""
+class Needs(NamedTuple):
+    """What the shown rows of one line need: the others of their columns take the room that one does not need.
 
-    progress: bool = True
-    branch: bool = True
+    progress: whether one of them has progress or tokens.
+    branch, headline: the columns of the longest one.
+    """
+
+    progress: bool
+    branch: int
+    headline: int
 
 
-ALL_FILLED = FilledColumns()
+NO_NEEDS = Needs(progress=False, branch=0, headline=0)
 
 
-def find_filled_columns(plates: Iterable[PlateOut]) -> FilledColumns:
-    """Return the columns that are not empty in all of these plates. All of them have one line."""
+def find_needs(plates: Iterable[PlateOut]) -> Needs:
+    """Return what these plates need. All of them have one line."""
     shown = list(plates)
-    return FilledColumns(
+    return Needs(
         progress=any(has_words(draw_progress_or_tokens(plate)) for plate in shown),
-        branch=any(plate["git_branch"] for plate in shown),
+        branch=max((cell_len(plate["git_branch"] or "") for plate in shown), default=0),
+        headline=max((cell_len(headline_of(plate)) for plate in shown), default=0),
     )
+
+
+def draw_age(plate: PlateOut, now: float, width: int) -> Text:
+    """Return a plate's age. If how long its session has worked stands before it, words make clear which is which."""
+    ago = AGO_WORD if width >= MIN_WIDE_WIDTH and is_worked_shown(plate) else ""
+    return Text(f"{row_age(plate, now):>{AGE_WIDTH}}{ago} ", DIM)
 
 
 def has_words(text: Text) -> bool:
@@ -110,17 +123,15 @@ def has_words(text: Text) -> bool:
     return bool(text.plain.strip())
 
 
-def draw_plate(
-    plate: PlateOut, now: float, width: int, count: int = 0, filled: FilledColumns = ALL_FILLED
-) -> list[Text]:
+def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0, needs: Needs = NO_NEEDS) -> list[Text]:
     """Return a plate's lines, each exactly `width` columns wide.
 
     count: of the lines; at least `count_lines`.
-    filled: for a plate of one line.
+    needs: of all plates of one line, if this is one.
     """
     below = max(count, count_lines(plate, width)) - 1
     line = Text.assemble((f" {plate['symbol']} ", TONE_COLOURS[plate["tone"]]))
-    age = Text(f"{row_age(plate, now):>{AGE_WIDTH}} ", DIM)
+    age = draw_age(plate, now, width)
     mark = draw_progress_or_tokens(plate) if width >= MIN_WIDE_WIDTH else Text()
     room = max(0, width - ROW_INDENT - mark.cell_len - age.cell_len)
     name = min(MAX_NAME_WIDTH, max(MIN_NAME_WIDTH, room // 4), room)
@@ -129,7 +140,7 @@ def draw_plate(
     line.append(fit(plate["name"], max(0, name - 1)) + " "[:name], style_of_name(plate))
     room -= name
     spare = 0
-    if not (has_words(mark) if below else filled.progress):
+    if not (has_words(mark) if below else needs.progress):
         spare, mark = mark.cell_len, Text()
     if below:
         line.append(fit(headline_of(plate), room + spare))
@@ -137,9 +148,11 @@ def draw_plate(
         branch = BRANCH_WIDTH if width >= MIN_BRANCH_WIDTH else 0
         headline = (room - branch) * 9 // 20
         activity = room - branch - headline
-        if not filled.branch:
-            spare, branch = spare + branch, 0
-        headline += spare
+        if branch:
+            needed = min(branch, needs.branch + 1) if needs.branch else 0
+            spare, branch = spare + branch - needed, needed
+        headline, left = min(headline + spare, needs.headline + 1), headline + spare
+        activity += left - headline
         line.append(fit(headline_of(plate), max(0, headline - 1)) + " "[:headline])
         shown = add_figures(describe_activity(plate, now, activity), plate, activity, width)
         line.append_text(fit_text(shown, activity))
@@ -204,7 +217,7 @@ def add_figures(text: Text, plate: PlateOut, room: int, width: int) -> Text:
     for words in filter(None, (context, tokens)):
         if text.cell_len + len(words) + 3 > room:
             break
-        text.append(f" · {words}", DIM)
+        text.append(f"{' · ' if text else ''}{words}", DIM)
     return text
 
 
@@ -248,8 +261,10 @@ def describe_activity(plate: PlateOut, now: float, room: int) -> Text:
     is_path = activity["is_code"] and activity["tool"] not in ("", SHELL_TOOL)
     choices = Text()
     for number, choice in enumerate(activity["choices"], 1):
-        choices.append(f"  {number}", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
-    agents = f" · {plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}" if plate["agents"] else ""
+        choices.append(f"  {number})", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")
+    agents = f"{plate['agents']} sub-agent{'s' if plate['agents'] > 1 else ''}" if plate["agents"] else ""
+    if agents and (text or activity["text"] or choices):
+        agents = f" · {agents}"
     left = room - text.cell_len - bool(text) - cell_len(agents) - min(choices.cell_len, room // 3)
     if activity["text"]:
         words = (cut_left if is_path else cut_right)(activity["text"], left)
@@ -285,10 +300,15 @@ def draw_progress_or_tokens(plate: PlateOut) -> Text:
 
 def draw_progress(plate: PlateOut) -> Text:
     """Return how long a finished session has worked, otherwise the progress of its to-do list, if it has one."""
-    if plate["group"] == "finished" and plate["turn_since"] and plate["turn_until"]:
-        lasted = parse_time(plate["turn_until"]) - parse_time(plate["turn_since"])
-        return Text(fit(f"worked {format_age(lasted)}", TODO_WIDTH), DIM)
+    if is_worked_shown(plate):
+        lasted = parse_time(plate["turn_until"] or "") - parse_time(plate["turn_since"] or "")
+        return Text(fit(f"worked {format_age(lasted)}", TODO_WIDTH - len(AGO_WORD)), DIM)
     return draw_todo(plate["todo_progress"] or "")
+
+
+def is_worked_shown(plate: PlateOut) -> bool:
+    """Return whether a row shows how long its finished session has worked."""
+    return plate["group"] == "finished" and bool(plate["turn_since"] and plate["turn_until"])
 
 
 def style_of_name(plate: PlateOut) -> str:

@@ -23,7 +23,8 @@ from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 LASTING_KEYS = ("question_mark", "q")  # of the footer, in every width
-SHORT_KEY_WORDS = {"copy command to resume": "copy command"}  # of keys, for a footer in which not all keys fit
+KEY_GAP = "  "  # after each; the last one needs none
+SHORT_KEY_WORDS = {"copy command to resume": "copy", "show folded": "all"}  # for a footer in which not all keys fit
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
@@ -44,7 +45,7 @@ HELP = (
 
 def footer_width(key: FooterKey) -> int:
     """Return the columns that a key takes in the footer, with the gap after it."""
-    return cell_len(f"{key.key_display} {key.description} ")
+    return cell_len(f"{key.key_display} {key.description}{KEY_GAP}")
 
 
 class WholeFooter(Footer):
@@ -57,7 +58,7 @@ class WholeFooter(Footer):
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
         keys = [key for key in super().compose() if isinstance(key, FooterKey)]
-        left = self.app.size.width - 1
+        left = self.app.size.width - 2 + len(KEY_GAP)
         if sum(map(footer_width, keys)) > left:
             for key in keys:
                 key.description = SHORT_KEY_WORDS.get(key.description, key.description)

@@ -80,15 +80,15 @@ class Board(App[None]):
         Binding("u", "undo", "undo", show=False),
         Binding("g", "projects", "projects"),
         Binding("slash", "filter", "filter"),
+        Binding("a", "all", "show folded"),
+        Binding("c", "closed", "closed"),
         Binding("question_mark", "help", "help"),
         Binding("q", "quit", "quit"),
-        Binding("a", "all", "all"),
-        Binding("c", "closed", "closed"),
         Binding("escape", "clear", "no filter", show=False),
     ]
     CSS = """
     #summary { height: 1; padding: 0 1; background: $panel; }
-    PlateList { height: 1fr; padding: 1 0 0 0; overflow-x: hidden; scrollbar-gutter: stable;
+    PlateList { height: 1fr; overflow-x: hidden; scrollbar-gutter: stable;
         scrollbar-size-vertical: 1; }
     #filter { display: none; height: 1; border: none; padding: 0 1; }
     #filter.shown { display: block; }
@@ -97,6 +97,7 @@ class Board(App[None]):
     Timeline { height: 3; margin: 0 1 1 0; }
     HelpScreen { align: center middle; }
     Footer { padding: 0 1; }
+    Footer FooterKey { margin-right: 2; }
     HelpScreen VerticalScroll { width: 64; max-width: 100%; height: auto; max-height: 100%; padding: 1 2;
         background: $panel; border: round $primary; }
     """
@@ -288,7 +289,7 @@ class Board(App[None]):
     def summary(self) -> Text:
         """Return the first line: the number of sessions in each group, and whether the daemon answers.
 
-        The counts that do not fit are left out.
+        The counts that do not fit are left out, from the right.
         """
         if self.connected and self.backlog:
             state = Text(
@@ -303,11 +304,14 @@ class Board(App[None]):
         room = max(0, self.size.width - 2 - state.cell_len - 1)
         groups = [plate["group"] for plate in self.plates.values() if is_on_board(plate)]
         left = Text("" if groups else "tailhook  ", DIM)
-        for group in self.statuses["groups"]:
-            if count := groups.count(group["id"]):
-                words = f"{count} {group['summary_of_one'] if count == 1 else group['summary']}"
-                if left.cell_len + cell_len(words) <= room:
-                    left.append(f"{words}   ", TONE_COLOURS[group["tone"]])
+        for group in self.statuses["groups"] if groups else ():
+            count = groups.count(group["id"])
+            if not count and group["id"] == "rest":
+                continue
+            words = f"{count} {group['summary_of_one'] if count == 1 else group['summary']}"
+            if left.cell_len + cell_len(words) > room:
+                break
+            left.append(f"{words}   ", TONE_COLOURS[group["tone"]] if count else DIM)
         if self.closed:
             found = sum(plate["status"] is Status.CLOSED for plate in self.plates.values())
             is_all = found >= self.closed_count

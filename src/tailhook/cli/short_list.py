@@ -94,5 +94,5 @@ def summary_json(summary: "Any") -> "dict[str, Any]":
 
 def waiting_words(activity: "Any") -> str:
     """Return all that a session asks on one line."""
-    choices = [f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1)]
+    choices = [f"{number}) {choice}" for number, choice in enumerate(activity["choices"], 1)]
     return plain(" ".join([*filter(None, (activity["words"], activity["tool"], activity["text"])), *choices]))

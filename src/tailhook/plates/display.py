@@ -28,6 +28,7 @@ from tailhook.machines.plates import (
 )
 from tailhook.plates.changes import situation_of
 from tailhook.plates.fields import (
+    RUN_WORDS,
     ActivityOut,
     BoardGroup,
     EventOut,
@@ -254,7 +255,7 @@ def describe_approval(plate: Plate, tool: OpenTool) -> ActivityOut:
     if tool.name == PLAN_TOOL:
         return make_activity("shows a plan", text=tool.about)
     if tool.name == SHELL_TOOL and tool.about:
-        return make_activity("asks to run", text=tool.about, is_code=True)
+        return make_activity(RUN_WORDS, text=tool.about, is_code=True)
     return {**describe_tool(plate, tool), "words": "asks to use" if tool.name else "asks for a permission"}
 
 

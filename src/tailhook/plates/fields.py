@@ -14,6 +14,7 @@ from tailhook.machines.plates import Status
 
 BoardGroup = Literal["waits", "finished", "stuck", "working", "rest"]
 Tone = Literal["attention", "error", "running", "idle", "muted"]  # what a status looks like; each screen maps it
+RUN_WORDS = "asks to run"  # of an activity: a shell command follows
 Lane = Literal["agent", "sub-agent", "you"]
 TextKind = Literal["text", "code", "strong", "emphasis"]
 BlockKind = Literal["paragraph", "heading", "item", "quote", "code", "table", "rule"]
@@ -74,10 +75,10 @@ def activity_lines(activity: ActivityOut) -> list[str]:
     """Return an activity in words, then each choice that it offers.
 
     >>> activity_lines({"words": "asks", "tool": "", "text": "Which?", "choices": ["a", "b"], "is_code": False})
-    ['asks Which?', '1 a', '2 b']
+    ['asks Which?', '1) a', '2) b']
     """
     said = " ".join(filter(None, (activity["words"], activity["tool"], activity["text"])))
-    return [said, *(f"{number} {choice}" for number, choice in enumerate(activity["choices"], 1))]
+    return [said, *(f"{number}) {choice}" for number, choice in enumerate(activity["choices"], 1))]
 
 
 class PlateOut(PlateFields):
