@@ -26,6 +26,7 @@ note = \"\"\"
 \"\"\"
 """
 BASH = {"tool_name": "Bash", "tool_input": {"command": "touch made"}, "tool_call_id": "t1"}
+TRIGGER = {"origin_kind": "system_trigger", "turn_id": 0, "prompt": [{"type": "text", "text": "Do a part."}]}
 ASKED = {**BASH, "agent_id": "main", "id": "approval_1"}
 
 
@@ -213,6 +214,12 @@ def test_an_entry_for_which_the_host_ignores_all_hooks_is_reported(project, conf
             {"event_type": "prompt_submit", "prompt": "Do it."},
         ),
         ("TurnStarted", {"origin_kind": "task", "turn_id": 1}, {"event_type": "prompt_submit", "by_host": True}),
+        (
+            "TurnStarted",
+            {**TRIGGER, "origin_name": "goal_continuation"},
+            {"event_type": "prompt_submit", "by_host": True},
+        ),
+        ("TurnStarted", {**TRIGGER, "origin_name": "subagent"}, {"event_type": "subagent_start"}),
         ("PreToolUse", BASH, {"event_type": "tool_start", "tool_use_id": "t1"}),
         ("PostToolUse", BASH, {"event_type": "tool_call", "tool_use_id": "t1"}),
         (

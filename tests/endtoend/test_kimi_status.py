@@ -156,38 +156,94 @@ def test_an_error_of_the_api_is_shown(kimi, board):
         assert kimi.events() == ["session_start", "prompt_submit", "stop_failure"]
 
 
-def test_a_session_runs_again_when_its_background_agent_has_ended(kimi, board):
-    idle, asked, over = threading.Event(), threading.Event(), threading.Event()
+def agent(**members):
+    """Return the use of the tool that starts a sub-agent."""
+    return use("Agent", description="a part", prompt="Do a part.", subagent_type="coder", **members)
+
+
+def test_the_stop_of_a_sub_agent_is_not_the_sessions(kimi, daemon, board):
+    asked, over = threading.Event(), threading.Event()
 
     def answer(request):
         if request.first.startswith("Do a part."):
-            idle.wait()
             return "The part is done. " * 20
         if not request.begun:
-            return [
-                use("Agent", description="a part", prompt="Do a part.", subagent_type="coder", run_in_background=True)
-            ]
-        if not idle.is_set():
+            return [agent()]
+        asked.set()
+        over.wait()
+        return "All is done."
+
+    with Model(*[answer] * 9) as model, working(kimi, model):
+        assert asked.wait(60)
+        wait_until(lambda: {"tool_call", "subagent_stop"} <= {*kimi.events()})  # their hooks run in parallel
+        over.set()
+        wait_until(lambda: board() == ["idle"])
+        (session,) = daemon.plates()
+        *before, last = daemon.ask("GET", f"/plates/{session}?events=1000").json()["events"]
+    assert (last["event_type"], last["status"]) == ("stop", "idle")
+    assert {event["status"] for event in before} <= {None, "running"}
+    assert kimi.events().count("stop") == 2
+
+
+def test_escape_ends_the_turns_of_the_session_and_of_its_sub_agent(kimi, board):
+    asked, over = threading.Event(), threading.Event()
+
+    def answer(request):
+        if not request.first.startswith("Do a part."):
+            return [agent()]
+        asked.set()
+        over.wait()
+        return "Too late."
+
+    with Model(*[answer] * 9) as model, working(kimi, model) as terminal:
+        assert asked.wait(60)
+        wait_until(lambda: board() == ["running"])
+        press(terminal, ESCAPE, lambda: board() == ["idle"])
+        over.set()
+    assert kimi.events().count("interrupted") == 2
+
+
+@pytest.mark.parametrize("first", ["agent", "session"])
+def test_a_session_runs_until_it_and_its_background_agent_have_stopped(kimi, daemon, board, first):
+    goes = {"agent": threading.Event(), "session": threading.Event()}
+    waits, asked, over = threading.Event(), threading.Event(), threading.Event()
+
+    def answer(request):
+        if request.first.startswith("Do a part."):
+            goes["agent"].wait()
+            return "The part is done. " * 20
+        if not request.begun:
+            return [agent(run_in_background=True)]
+        if not waits.is_set():
+            waits.set()
+            goes["session"].wait()
             return "I wait."
         asked.set()
         over.wait()
         return "All is done."
 
     with Model(*[answer] * 9) as model, working(kimi, model):
-        wait_until(lambda: board() == ["idle"])
-        idle.set()
+        assert waits.wait(60)
+        wait_until(lambda: {"subagent_start", "tool_call"} <= {*kimi.events()})
+        goes[first].set()
+        wait_until(lambda: "stop" in kimi.events() and (first == "session" or "subagent_stop" in kimi.events()))
+        wait_until(lambda: daemon.ask("GET", "/status").json()["spool_bytes"] == 0)
+        assert board() == ["running"]
+        for event in goes.values():
+            event.set()
         assert asked.wait(60)
         wait_until(lambda: board() == ["running"])
         over.set()
         wait_until(lambda: board() == ["idle"])
     prompts = [event.get("by_host", False) for event in kimi.spooled() if event["event_type"] == "prompt_submit"]
-    assert prompts == [False, True]
+    assert prompts == ([False, True] if first == "session" else [False])
 
 
 def test_a_session_without_a_person_is_shown_until_its_turn_ends(kimi, board):
     with kimi.model(kimi.bash("touch made"), "Done.") as model:
         kimi.run(model)
-    assert kimi.events() == ["session_start", "prompt_submit", "tool_start", "tool_call", "stop"]
+    names = ["session_start", "prompt_submit", "tool_start", "tool_call", "stop"]
+    wait_until(lambda: sorted(kimi.events()) == sorted(names))  # hooks run in parallel
     wait_until(lambda: board() != ["running"])
     (stop,) = (sent for sent in kimi.sent() if sent["hook_event_name"] == "Stop")
     assert "last_assistant_message" not in stop  # so no machine can decide there

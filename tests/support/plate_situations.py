@@ -1,7 +1,7 @@
 """Events of the plates machine written in words, and the situation of a session after them."""
 
 from support.plate_events import parse_event
-from tailhook.machines.plates import Detail, Situation, Status, follow
+from tailhook.machines.plates import Detail, Situation, Status, attribute, follow
 
 RUNNING, IDLE, INPUT, APPROVAL, ERROR, CLOSED = (
     Status.RUNNING,
@@ -24,7 +24,7 @@ def happen(situation, words):
     short = words if kind in ("tool_start", "stop") and tool else kind
     event = parse_event(short) if short != "tool_start" else parse_event("tool_start: ")._replace(tool="")
     detail = Detail(tool_use_id, tool, about, agent_id, bool(is_hosts))
-    return follow(situation, event, detail, bool(is_late))
+    return follow(situation, event, attribute(situation, event, detail), bool(is_late))
 
 
 def play(*steps, situation=None):

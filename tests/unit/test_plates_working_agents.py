@@ -5,7 +5,7 @@ import os
 
 import pytest
 from support.plate_reports import report, status
-from support.plate_situations import APPROVAL, CLOSED, ERROR, IDLE, RUNNING, happen, play
+from support.plate_situations import APPROVAL, CLOSED, ERROR, IDLE, RUNNING, play
 
 from tailhook.plates.display import describe_plate
 from tailhook.plates.health import Health
@@ -31,11 +31,6 @@ def test_a_sub_agent_that_stops_before_its_session_leaves_nothing():
 
 def test_a_start_that_is_reported_after_the_stop_still_counts():
     play(("stop", IDLE), ("a/subagent_start late", RUNNING), ("a/subagent_stop", IDLE))
-
-
-def test_the_start_of_an_agent_without_an_id_changes_nothing():
-    situation = play(("stop", IDLE))
-    assert happen(situation, "subagent_start") == (situation, False)
 
 
 @pytest.mark.parametrize(

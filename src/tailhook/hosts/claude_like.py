@@ -247,8 +247,13 @@ class KimiCode(ClaudeLikeHost):
     """Kimi Code: only a permission names its agent, a prompt is a list of blocks, and an error is an object."""
 
     def add_fields(self, payload: "dict[str, Any]") -> None:
-        """Add a prompt and an error as texts, and a person's answer. Leave out the agent and the title, a prompt."""
+        """Add a prompt and an error as texts, and a person's answer. Leave out the agent and the title, a prompt.
+
+        The turn of a sub-agent is its start. Every event has the session's id alone.
+        """
         super().add_fields(payload)
+        if payload.get("origin_name") == "subagent":
+            payload["hook_event_name"] = "SubagentStart"
         payload.pop("agent_id", None)
         payload.pop("session_title", None)
         if "prompt" in payload:
@@ -363,7 +368,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "reported_events": {
                     "SessionStart": None,
                     "UserPromptSubmit": None,
-                    "TurnStarted": "^(?!user$|system_trigger$)",  # not a person's, not a sub-agent's
+                    "TurnStarted": "^(?!user$)",  # not a person's
                     "PreToolUse": None,
                     "PostToolUse": None,
                     "PostToolUseFailure": None,

@@ -47,7 +47,7 @@ class EventKind(Enum):
     PERMISSION_GIVEN = "permission_given"  # a tool that waited for approval runs
     INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
     INPUT_GIVEN = "input_given"  # the person answered the MCP server
-    SUBAGENT_START = "subagent_start"  # of Codex: its stop lists no agents
+    SUBAGENT_START = "subagent_start"  # of Codex, whose stop lists no agents, and of Kimi Code
     SUBAGENT_STOP = "subagent_stop"
     SESSION_END = "session_end"
     TURN_ENDED = "turn_ended"
@@ -132,6 +132,8 @@ def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> 
 MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server or the host asks outside of any tool
 HOST = "dialog"  # in place of an MCP server's prefix, if the host's own dialog asks
 AGENT = "a sub-agent"  # in place of a tool's name, from the start of a sub-agent to its stop
+NAMELESS = "nameless "  # begins the ids of sub-agents without one
+UNSURE = "its own or the session's"  # in place of a nameless sub-agent's transcript: whose stop was it?
 
 
 class Detail(NamedTuple):
@@ -205,6 +207,32 @@ class Situation(NamedTuple):
         return tuple(tool for tool in self.tools if tool.name == AGENT)
 
 
+def attribute(before: Situation, event: Event, detail: Detail) -> Detail:
+    """Return the detail of an event with the sub-agent that it belongs to, if the host names none (Kimi Code).
+
+    The nameless sub-agents are interchangeable: what counts is how many turns have not ended. Each turn has a start and
+    one end: a stop, an error or an interruption. The session's own agent cannot stop while its tool is open, and has
+    no tool while it is idle. An error is taken for a sub-agent's. Otherwise a stop is the session's own until
+    SUBAGENT_STOP follows: it comes right after the stop of the sub-agent, and after no other.
+    """
+    nameless = [tool for tool in before.agents if tool.agent_id.startswith(NAMELESS)]
+    if not nameless or detail.agent_id:
+        return detail
+    unsure = [tool for tool in nameless if tool.about == UNSURE]
+    sure = [tool for tool in nameless if tool not in unsure]
+    is_busy = before.own is not Status.IDLE
+    owners: Tools = ()
+    if event.kind is EventKind.SUBAGENT_STOP:
+        owners = tuple(unsure)
+    elif event.kind in TURN_ENDS:
+        has_tool = any(not tool.agent_id for tool in before.tools)
+        owners = (*sure, *unsure) if has_tool or not is_busy or event.kind is EventKind.STOP_FAILURE else ()
+    elif event.kind in TOOL_EVENTS and event.kind is not EventKind.SUBAGENT_START:
+        same = tuple(tool for tool in before.tools if detail.tool_use_id and tool.tool_use_id == detail.tool_use_id)
+        owners = same or (() if is_busy else (*sure, *unsure))
+    return detail._replace(agent_id=owners[0].agent_id) if owners else detail
+
+
 def follow(before: Situation, event: Event, detail: Detail, is_late: bool = False) -> "tuple[Situation, bool]":
     """Return the situation of a session after an event, and whether the event reached the table of `transition`.
 
@@ -218,10 +246,7 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
     if event.kind in TOOL_EVENTS:
         tools, reaches = TOOL_EVENTS[event.kind](before, detail, is_late)
     elif detail.agent_id:
-        tools = tuple(tool for tool in before.tools if tool.agent_id != detail.agent_id)
-        return settle(
-            before.own, tools if event.kind in (EventKind.STOP, EventKind.SUBAGENT_STOP) else before.tools
-        ), False
+        return after_agents_event(before, event, detail), False
     elif is_late:
         return before, False
     else:
@@ -231,6 +256,18 @@ def follow(before: Situation, event: Event, detail: Detail, is_late: bool = Fals
         event = ASKED[own_waits[-1]]
     own = transition(before.own, event) if reaches else before.own
     return settle(own, tools), reaches
+
+
+def after_agents_event(before: Situation, event: Event, detail: Detail) -> Situation:
+    """Return the situation of a session after an event of a sub-agent that is not about a tool."""
+    is_nameless = detail.agent_id.startswith(NAMELESS)
+    is_stop = event.kind in (EventKind.STOP, EventKind.SUBAGENT_STOP)
+    if not is_stop and not (is_nameless and event.kind in TURN_ENDS):
+        return settle(before.own, before.tools)
+    tools = tuple(tool for tool in before.tools if tool.agent_id != detail.agent_id)
+    if is_nameless and event.kind is EventKind.SUBAGENT_STOP:  # so the stop before was not the session's own
+        return settle(Status.RUNNING if before.own is Status.IDLE else before.own, tools)
+    return settle(before.own, marked(tools, "") if is_nameless else tools)
 
 
 def settle(own: Status, tools: Tools) -> Situation:
@@ -246,6 +283,16 @@ def settle(own: Status, tools: Tools) -> Situation:
     return after._replace(status=Status.RUNNING, beneath=own) if own is Status.IDLE and after.agents else after
 
 
+def marked(tools: Tools, about: str) -> Tools:
+    """Return the tools with the nameless sub-agents marked: all as sure (""), or the first as UNSURE."""
+    marks = [tool.name == AGENT and tool.agent_id.startswith(NAMELESS) for tool in tools]
+    first = marks.index(True) if about and True in marks else -1
+    return tuple(
+        tool._replace(about=about if i == first else "") if is_nameless and first in (-1, i) else tool
+        for i, (tool, is_nameless) in enumerate(zip(tools, marks, strict=True))
+    )
+
+
 def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
     """Return the tools that stay open after an event without a tool."""
     if event.kind is EventKind.SUBAGENT_STOP or (
@@ -253,6 +300,8 @@ def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
     ):
         return before.tools
     others = tuple(tool for tool in before.tools if tool.agent_id)
+    if event == Event(EventKind.STOP):
+        others = marked(others, UNSURE)
     ends_turn = event.kind in (EventKind.STOP_BLOCKED, EventKind.TURN_ENDED) or event == Event(EventKind.STOP)
     if ends_turn or detail.is_hosts:
         return others
@@ -365,9 +414,9 @@ def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
 
 def subagent_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
     """Return the open tools after the start of a sub-agent, and that the event does not reach the table."""
-    if not detail.agent_id:
-        return before.tools, False
-    return opened(before.tools, OpenTool("", AGENT, detail.about, detail.agent_id)), False
+    taken = {tool.agent_id for tool in before.tools}
+    free = (name for number in range(len(taken) + 1) if (name := f"{NAMELESS}{number}") not in taken)
+    return opened(before.tools, OpenTool("", AGENT, detail.about, detail.agent_id or next(free))), False
 
 
 def opened(tools: Tools, tool: OpenTool) -> Tools:
@@ -384,6 +433,7 @@ def same_tool(tool: OpenTool) -> tuple[str, ...]:
     return (tool.tool_use_id,) if tool.tool_use_id else (tool.agent_id, tool.name)
 
 
+TURN_ENDS = EventKind.STOP, EventKind.STOP_FAILURE, EventKind.INTERRUPTED
 TOOL_EVENTS = {
     EventKind.TOOL_START: tool_start,
     EventKind.TOOL_CALL: tool_call,

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, cast, get_args, get_type_hints
 
-from tailhook.machines.plates import Event, EventKind, OpenTool, Situation, Status, admits, follow, precedes
+from tailhook.machines.plates import Event, EventKind, OpenTool, Situation, Status, admits, attribute, follow, precedes
 from tailhook.plates.fields import IS_FACT, PlateFields
 from tailhook.plates.schemas import STOP_PAUSED, Report
 from tailhook.plates.tables import Plate
@@ -69,10 +69,11 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     owner: the spool's id of the daemon that looks after the plate from now on, or None.
     now: Unix milliseconds.
     """
-    event, detail = report.event(), report.detail()
+    event = report.event()
     if event is None:
         return Change(None, None)
     before = situation_of(plate)
+    detail = attribute(before, event, report.detail())
     is_late = precedes(report.ts, report.mono, plate["event_ts"], plate["event_mono"])
     is_admitted = admits(before.status, event)
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
