@@ -20,7 +20,17 @@ groups = st.lists(st.fixed_dictionaries({"hooks": st.lists(commands, max_size=2)
 environments = st.dictionaries(st.text(max_size=4), st.text(max_size=4), max_size=2)
 machines = st.none() | st.lists(st.sampled_from(["idle", "memory", "triage", "plates"]), min_size=1, unique=True)
 caps = st.none() | st.integers(0, 99)
-files = st.sampled_from(hooks_files())
+files = st.sampled_from([file for file in hooks_files() if not file.in_toml])
+toml_files = st.sampled_from([file for file in hooks_files() if file.in_toml])
+TOML_ENTRY = '[[hooks]]\nevent = "{}"\ncommand = """a\n[[hooks]]\n"""\n'
+toml_parts = st.lists(
+    st.sampled_from(
+        ["# é\n", "\n", "\n\n", '[model]\nname = "[[hooks]]"\n', "[providers.x]\n# of x\nkey = [\n 1,\n]\n"]
+    )
+    | st.sampled_from(["Stop", "Interrupt"]).map(TOML_ENTRY.format),
+    max_size=6,
+    unique_by=lambda part: part if part.startswith(("[model", "[providers")) else object(),
+)
 
 
 @st.composite
@@ -32,6 +42,9 @@ def asked(draw, file: HooksFile):
 @st.composite
 def texts(draw, file: HooksFile):
     """Return the text of a host's hooks file, in one of many layouts."""
+    start, newline, end = draw(st.sampled_from([("", "\n", ""), ("\ufeff", "\r\n", "\r\n"), (" ", "\n", "\n\n")]))
+    if file.in_toml:
+        return start + "".join(draw(toml_parts)).replace("\n", newline) + end
     events = st.dictionaries(st.sampled_from([*file.events, "another"]), groups, max_size=3)
     known = {
         "hooks": events,
@@ -41,13 +54,12 @@ def texts(draw, file: HooksFile):
     settings = {**draw(st.dictionaries(names, values, max_size=3)), **draw(st.fixed_dictionaries({}, optional=known))}
     indent = draw(st.sampled_from([None, 1, 2, 4, "\t"]))
     separators = draw(st.sampled_from([(", ", ": "), (",", ":")]))
-    start, newline, end = draw(st.sampled_from([("", "\n", ""), ("\ufeff", "\r\n", "\r\n"), (" ", "\n", "\n\n")]))
     text = json.dumps(settings, indent=indent, ensure_ascii=draw(st.booleans()), separators=separators)
     assume(text.isascii() or text == text.encode("utf-8", "replace").decode())  # no file holds a lone surrogate
     return start + text.replace("\n", newline) + end
 
 
-@given(st.data(), files, caps)
+@given(st.data(), files | toml_files, caps)
 def test_hooks_put_in_and_taken_out_leave_every_byte(data, file, cap):
     text = data.draw(texts(file))
     installed = with_hooks(file, text, *data.draw(asked(file)), cap)
@@ -55,14 +67,14 @@ def test_hooks_put_in_and_taken_out_leave_every_byte(data, file, cap):
     assert without_hooks(file, installed, text, cap) == text
 
 
-@given(st.data(), files, caps)
+@given(st.data(), files | toml_files, caps)
 def test_hooks_put_in_twice_are_put_in_once(data, file, cap):
     wanted = data.draw(asked(file))
     installed = with_hooks(file, data.draw(texts(file)), *wanted, cap)
     assert with_hooks(file, installed, *wanted, cap) == installed
 
 
-@given(st.data(), files, caps)
+@given(st.data(), files | toml_files, caps)
 def test_hooks_that_changed_go_as_those_that_came(data, file, cap):
     text = data.draw(texts(file))
     first = with_hooks(file, text, *data.draw(asked(file)))

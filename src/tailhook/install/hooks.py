@@ -371,6 +371,8 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
 
         for hook in reversed(find_ours(file, text)):
             text = toml_text.remove_entry(text, toml_text.entry_places(text, file.hooks_member)[int(hook.path[1])])
+        if before is not None and text.rstrip() == before.rstrip():  # the same but for empty lines at the end
+            return before
         return text
     for hook in reversed(find_ours(file, text)):
         text = without_hook(text, hook, before)
