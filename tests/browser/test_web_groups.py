@@ -4,6 +4,7 @@ import json
 import re
 import time
 
+import pytest
 from playwright.sync_api import expect
 from support.browser import at, row
 from support.daemon import spooled, wait_until
@@ -43,7 +44,9 @@ def test_a_row_shows_what_its_session_asks_and_has_done(daemon, board):
         "busy": "Edit a.py",
     }.items():
         expect(row(board, project).locator(".tool")).to_have_text(words)
+    expect(row(board, "asks").locator(".choice kbd")).to_have_text(["1", "2"])
     expect(row(board, "done").locator(".worked")).to_have_text("worked 1m")
+    expect(row(board, "done").locator(".age")).to_have_text(re.compile(r"^\d+[smhd] ago$"))
     expect(row(board, "busy").locator(".agents")).to_have_text("1 sub-agent")
 
 
@@ -214,3 +217,25 @@ def test_what_is_new_is_shown_at_once_when_asked_for(daemon, open_board):
     board.clock.run_for(100)
     board.locator("#news").click()
     assert shown(board) == ["second", "first"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_what_a_person_must_do_has_a_high_contrast(daemon, board, scheme):
+    daemon.post("permission_asked", "runs", tool_name="Bash", tool_params={"command": "make"}, project_path="/p/runs")
+    daemon.post("stop_failure", "fails", error="529 overloaded", project_path="/p/fails")
+    board.emulate_media(color_scheme=scheme)
+    for project in ("runs", "fails"):
+        key = row(board, project).locator(".tool .key")
+        expect(key).to_be_visible()
+        colours = key.evaluate(
+            "e => [e, e.parentElement].map((one, at) => getComputedStyle(one)[at ? 'backgroundColor' : 'color'])"
+        )
+        light, dark = sorted(map(luminance, colours), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 7, colours
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2 of a colour as CSS computes it."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

@@ -58,11 +58,13 @@ function put(row, cell, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// Return how long a session has waited, rested, worked on its turn or been quiet.
+// Return how long a session has waited, rested, worked on its turn or been quiet; of a finished one, how long ago that was.
 function age(plate) {
   const since = { stuck: plate.quiet_since, working: plate.turn_since }[plate.group] ?? plate.since;
-  return span(Date.now() - Date.parse(since));
+  return span(Date.now() - Date.parse(since)) + (hasWorked(plate) ? " ago" : "");
 }
+
+const hasWorked = (plate) => plate.group === "finished" && plate.turn_since && plate.turn_until;
 
 const minutes = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 
@@ -81,7 +83,9 @@ function activity(plate) {
   add(isBoxed ? "name" : "code", tool);
   if (is_code && text && tool && tool !== SHELL) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
   else add(is_code || !isBoxed ? "code" : "said", text);
-  choices.forEach((choice, at) => add("choice", `${at + 1} ${choice}`));
+  choices.forEach((choice, at) => {
+    found.push(make("span", { class: "choice" }, make("kbd", {}, `${at + 1}`), " ", line(choice, 1000)), " ");
+  });
   return found;
 }
 
@@ -95,7 +99,7 @@ function marks(plate) {
   if (plate.tokens_used && plate.group !== "rest") {
     found.push(make("span", { class: "tokens" }, `${plate.tokens_used} tokens`));
   }
-  if (plate.group === "finished" && plate.turn_since && plate.turn_until) {
+  if (hasWorked(plate)) {
     const worked = span(Date.parse(plate.turn_until) - Date.parse(plate.turn_since));
     found.push(make("span", { class: "worked" }, `worked ${worked}`));
   }
