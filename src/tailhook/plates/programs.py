@@ -57,13 +57,13 @@ async def run_program(
         start_new_session=True,
     )
     try:
-        talk = asyncio.gather(
-            read_beginning(process.stdout, max_output_bytes),
-            read_beginning(process.stderr, MAX_ERROR_BYTES),
-            give(process.stdin, given),
-            process.wait(),
-        )
-        output, errors, *_ = await asyncio.wait_for(talk, timeout_s)
+        async with asyncio.timeout(timeout_s):
+            output, errors, *_ = await asyncio.gather(
+                read_beginning(process.stdout, max_output_bytes),
+                read_beginning(process.stderr, MAX_ERROR_BYTES),
+                give(process.stdin, given),
+                process.wait(),
+            )
     finally:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
