@@ -72,7 +72,8 @@ def test_events_of_a_plate_that_another_process_changes_meanwhile_are_applied_to
         return found
 
     monkeypatch.setattr("tailhook.plates.db.insert_report", interrupted)
-    batch = database.record_lines([SpoolLine(None, report(kind)) for kind in ("tool_start:Bash", "stop")])
+    lines = [SpoolLine(None, report(kind)) for kind in ("tool_start:Bash", "stop")]
+    batch = database.record_lines(lines, clock=lambda: 0)
     assert batch == (2, 2)
     assert len(raced) == 1
     assert status(database) == "idle"

@@ -9,7 +9,7 @@ from support.databases import database_in
 from support.host import assistant
 from support.plate_reports import report
 
-from tailhook.board.rows import draw_plate
+from tailhook.board.rows import draw_plate, find_needs
 from tailhook.plates import token_follower
 from tailhook.plates.db import Database
 from tailhook.plates.hub import Hub
@@ -158,10 +158,11 @@ def test_a_row_has_as_many_figures_as_fit_the_tokens_last(world):
         (None, 60, ["thinking  ", "    1.5M tokens "]),
         (None, 59, ["thinking · 50 % context · 1.5M tokens "]),
         (None, 35, ["thinking · 50 % context  "]),
-        ("3/7", 120, ["thinking · 50 % context  ", "  3 of 7 ▰▰"]),
-        ("3/7", 160, ["thinking · 50 % context · 1.5M tokens ", "  3 of 7 ▰▰"]),
+        ("3/7", 80, ["thinking · 50 % context  ", "  3 of 7 ▰▰"]),
+        ("3/7", 120, ["thinking · 50 % context · 1.5M tokens ", "  3 of 7 ▰▰"]),
     ):
-        lines = draw_plate({**plate, "todo_progress": progress}, 0, width)
+        one = {**plate, "todo_progress": progress}
+        lines = draw_plate(one, 0, width, needs=find_needs([one]))
         assert {line.cell_len for line in lines} == {width}
         row = "".join(line.plain for line in lines)
         assert [words for words in shown if words not in row] == []
