@@ -158,7 +158,7 @@ def test_a_row_has_as_many_figures_as_fit_the_tokens_last(world):
         (None, 60, ["thinking  ", "    1.5M tokens "]),
         (None, 59, ["thinking · 50 % context · 1.5M tokens "]),
         (None, 35, ["thinking · 50 % context  "]),
-        ("3/7", 80, ["thinking · 50 % context  ", "  3 of 7 ▰▰"]),
+        ("3/7", 76, ["thinking · 50 % context  ", "  3 of 7 ▰▰"]),
         ("3/7", 120, ["thinking · 50 % context · 1.5M tokens ", "  3 of 7 ▰▰"]),
     ):
         one = {**plate, "todo_progress": progress}
