@@ -210,7 +210,7 @@ def test_escape_before_the_first_answer_ends_the_turn(board):
 
     with Model(answer, "Done.") as model, board(model) as host:
         host.prompt("Do the work.")
-        assert asked.wait(60)
+        wait_until(asked.is_set)
         host.comes_to("running")
         host.type(ESCAPE)
         host.comes_to("running", "idle")  # only the host's own file shows it
@@ -280,7 +280,7 @@ def test_a_host_that_thinks_for_long_runs_and_one_that_a_person_has_stopped_show
             return host.daemon.plates()[host.id]["status_words"]
 
         host.prompt("Do the work.")
-        assert asked.wait(60)
+        wait_until(asked.is_set)
         host.comes_to("running")
         host.daemon.make_older(120)
         time.sleep(CHECKS_S)

@@ -49,6 +49,19 @@ def working(kimi, model):
         yield terminal
 
 
+class Held:
+    """An answer of the model that waits until `over` is set; `asked` is set once the host has asked for it."""
+
+    def __init__(self, words):
+        self.words = words
+        self.asked, self.over = threading.Event(), threading.Event()
+
+    def __call__(self, _):
+        self.asked.set()
+        self.over.wait()
+        return self.words
+
+
 @contextmanager
 def released(*events):
     """Set the events at the end: the model waits for them, also if the test fails before."""
@@ -77,20 +90,14 @@ def press(terminal, keys, is_done):
 
 
 def test_a_session_is_shown_from_its_start_to_its_end(kimi, board):
-    asked, over = threading.Event(), threading.Event()
-
-    def last(_):
-        asked.set()
-        over.wait()
-        return "Done."
-
-    with kimi.model(kimi.bash("touch made"), last) as model, released(over), working(kimi, model) as terminal:
+    last = Held("Done.")
+    with kimi.model(kimi.bash("touch made"), last) as model, released(last.over), working(kimi, model) as terminal:
         wait_until(lambda: board() == ["awaiting_approval"])
         wait_until(lambda: "Approve once" in terminal.seen)
         assert not (kimi.project / "made").exists()
-        press(terminal, b"1", asked.is_set)
+        press(terminal, b"1", last.asked.is_set)
         wait_until(lambda: board() == ["running"])
-        over.set()
+        last.over.set()
         wait_until(lambda: board() == ["idle"])
         enter(terminal, "/exit", lambda: "session_end" in kimi.events())
         wait_until(lambda: board() == ["closed"])
@@ -109,37 +116,25 @@ def test_a_given_permission_ends_the_wait_while_the_command_runs(kimi, board):
 
 
 def test_a_refused_permission_ends_the_wait(kimi, board):
-    asked, over = threading.Event(), threading.Event()
-
-    def last(_):
-        asked.set()
-        over.wait()
-        return "I do not."
-
-    with kimi.model(kimi.bash("touch made"), last) as model, released(over), working(kimi, model) as terminal:
+    last = Held("I do not.")
+    with kimi.model(kimi.bash("touch made"), last) as model, released(last.over), working(kimi, model) as terminal:
         wait_until(lambda: board() == ["awaiting_approval"] and "3. Reject" in terminal.seen)
-        press(terminal, b"3", asked.is_set)
+        press(terminal, b"3", last.asked.is_set)
         wait_until(lambda: board() == ["running"])
-        over.set()
+        last.over.set()
         wait_until(lambda: board() == ["idle"])
     assert "permission_given" not in kimi.events()
     assert not (kimi.project / "made").exists()
 
 
 def test_a_session_is_idle_after_escape_before_the_first_answer(kimi, board):
-    asked, over = threading.Event(), threading.Event()
-
-    def answer(_):
-        asked.set()
-        over.wait()
-        return "Too late."
-
-    with kimi.model(answer) as model, released(over), working(kimi, model) as terminal:
-        assert asked.wait(60)
+    answer = Held("Too late.")
+    with kimi.model(answer) as model, released(answer.over), working(kimi, model) as terminal:
+        wait_until(answer.asked.is_set)
         wait_until(lambda: board() == ["running"])
         press(terminal, ESCAPE, lambda: board() == ["idle"])
         assert kimi.events()[-1] == "interrupted"
-        over.set()
+        answer.over.set()
 
 
 def test_a_question_is_waited_for_until_the_person_answers_it(kimi, daemon, board):
@@ -184,7 +179,7 @@ def test_the_stop_of_a_sub_agent_is_not_the_sessions(kimi, daemon, board):
         return "All is done."
 
     with Model(*[answer] * 9) as model, released(over), working(kimi, model):
-        assert asked.wait(60)
+        wait_until(asked.is_set)
         wait_until(lambda: {"tool_call", "subagent_stop"} <= {*kimi.events()})  # their hooks run in parallel
         over.set()
         wait_until(lambda: board() == ["idle"])
@@ -206,7 +201,7 @@ def test_escape_ends_the_turns_of_the_session_and_of_its_sub_agent(kimi, board):
         return "Too late."
 
     with Model(*[answer] * 9) as model, released(over), working(kimi, model) as terminal:
-        assert asked.wait(60)
+        wait_until(asked.is_set)
         wait_until(lambda: board() == ["running"])
         press(terminal, ESCAPE, lambda: board() == ["idle"])
         over.set()
@@ -233,7 +228,7 @@ def test_a_session_runs_until_it_and_its_background_agent_have_stopped(kimi, dae
         return "All is done."
 
     with Model(*[answer] * 9) as model, released(over, *goes.values()), working(kimi, model):
-        assert waits.wait(60)
+        wait_until(waits.is_set)
         wait_until(lambda: {"subagent_start", "tool_call"} <= {*kimi.events()})
         goes[first].set()
         wait_until(lambda: "stop" in kimi.events() and (first == "session" or "subagent_stop" in kimi.events()))
@@ -241,7 +236,7 @@ def test_a_session_runs_until_it_and_its_background_agent_have_stopped(kimi, dae
         assert board() == ["running"]
         for event in goes.values():
             event.set()
-        assert asked.wait(60)
+        wait_until(asked.is_set)
         wait_until(lambda: board() == ["running"])
         over.set()
         wait_until(lambda: board() == ["idle"])
