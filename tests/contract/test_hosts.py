@@ -13,6 +13,7 @@ from support.host_payloads import (
     codex,
     copilot,
     copilot_in_pascal_case,
+    devin,
     droid_record,
     gemini,
     gemini_sent_on,
@@ -30,7 +31,7 @@ from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 REASON = "[ITERATION 2/10]"
-SPOKEN = "codex", "gemini", *CLAUDE_LIKE  # an answer has a text for the person, and exit code 2 is a block
+SPOKEN = {"codex", "gemini", *CLAUDE_LIKE} - {"devin"}  # an answer may be for the person, and exit code 2 is a block
 PAYLOADS = [*BY_HOST.items(), ("gemini", gemini_sent_on), ("copilot", copilot_in_pascal_case), ("copilot", vs_code)]
 EACH = pytest.mark.parametrize(("name", "payload"), PAYLOADS, ids=[payload.__name__ for _, payload in PAYLOADS])
 
@@ -154,6 +155,32 @@ def test_codex_reports_a_compaction(project, stop):
     payload = {**codex(project, None), "hook_event_name": "SessionStart", "source": "compact"}
     reported = stop("codex", payload).answer["hookSpecificOutput"]
     assert set(reported) == {"hookEventName", "additionalContext"}
+
+
+def test_devin_reports_a_compaction_by_its_own_name(project, stop):
+    project.loop()
+    reported = stop("devin", {**devin(project, ""), "hook_event_name": "PostCompaction", "summary": None}).answer
+    assert reported["hookSpecificOutput"]["hookEventName"] == "PostCompaction"
+    assert "A loop is running" in reported["hookSpecificOutput"]["additionalContext"]
+
+
+def test_devin_works_in_the_folder_that_its_variable_names(project, stop, tmp_path):
+    project.loop(frame(session_id="mine"))
+    project.env["DEVIN_PROJECT_DIR"] = str(project.folder)
+    payload = devin(project, "Hm.")
+    assert blocked("devin", stop("devin", payload)).startswith(REASON)
+    project.env["DEVIN_PROJECT_DIR"] = str(tmp_path)
+    assert stop("devin", payload).allowed
+
+
+def test_a_stop_of_devin_without_the_agents_words_moves_nothing(project, stop):
+    project.loop()
+    payload = devin(project, "")
+    assert stop("devin", payload).answer["decision"] == "block"
+    state = project.loop()
+    del payload["last_assistant_message"]
+    ended = stop("devin", payload)
+    assert (ended.allowed, ended.state) == (True, state)
 
 
 def test_codex_without_a_last_message_has_it_in_its_transcript(project, stop):
@@ -285,6 +312,23 @@ def test_claude_code_is_the_host_unless_another_is_named(project):
     assert jwz.newest(project.folder)["stack"][0]["iter"] == 4
 
 
+@pytest.mark.parametrize("variable", ["COPILOT_PROJECT_DIR", "CURSOR_PROJECT_DIR", "DEVIN_PROJECT_DIR"])
+def test_a_hook_of_claude_codes_settings_leaves_the_events_of_another_host_to_that_hosts_own_hook(project, variable):
+    """These hosts read Claude Code's settings, too: a stop would count twice."""
+    project.env |= {variable: str(project.folder), "TAILHOOK_NO_AUTOSTART": "1"}
+    state = project.loop()
+    for name in ("Stop", "UserPromptSubmit", "PreToolUse"):
+        payload = {**project.payload(last_assistant_message=DONE), "hook_event_name": name}
+        for flags in ((), ("--host", "claude-code"), ("plates",)):
+            ended = project.hook(json.dumps(payload).encode(), *flags, read=False)
+            assert (ended.allowed, ended.stderr) == (True, "")
+    assert jwz.newest(project.folder) == state
+    assert not (project.home / ".local" / "state" / "tailhook" / "events").exists()
+    host = variable.partition("_")[0].lower()
+    payload = BY_HOST[host](project, DONE)
+    assert project.hook(json.dumps(payload).encode(), "--host", host).state["event"] == "DONE"
+
+
 def write_decisions(project, name):
     """Write a transcript: the agent took two decisions, two messages ago, and then used a tool."""
     decided, later = [{"type": "text", "text": MEMORABLE}], [{"type": "text", "text": "Nothing else."}]
@@ -299,7 +343,7 @@ def write_decisions(project, name):
         records = [{"type": "assistant.message", "data": {"content": text}, "timestamp": stamp()} for text in texts]
     elif name == "qwen":
         records = [qwen_record("assistant", *text) for text in (decided, later)]
-    elif name == "droid":
+    elif name in ("droid", "devin"):  # Devin names no transcript
         records = [droid_record("assistant", *text) for text in (decided, later)]
     elif name == "antigravity":
         records = [antigravity_record("PLANNER_RESPONSE", text) for text in (MEMORABLE, "Nothing else.")]
@@ -334,7 +378,7 @@ def test_memory_reports_the_words_of_a_payload_that_names_a_readable_transcript(
     if transcript in ("readable", "empty"):
         path.write_text('{"type": "unknown"}\n' if transcript == "readable" else "")
     payload = {**BY_HOST[name](project, MEMORABLE), name_of_field(name, "transcript_path"): transcript and str(path)}
-    reports = name in ("codex", "gemini", "qwen") and transcript == "readable"
+    reports = name in ("codex", "gemini", "qwen", "devin") and transcript == "readable"
     assert ("[DECISION]" in stop(name, payload, "memory").stdout) is reports
 
 

@@ -23,8 +23,14 @@ USER_FILES = {
     "qwen": ".qwen/settings.json",
     "droid": ".factory/settings.json",
     "antigravity": ".gemini/config/hooks.json",
+    "devin": ".config/devin/config.json",
 }
-PROJECT_FILES = {**USER_FILES, "copilot": ".github/hooks/tailhook.json", "antigravity": ".agents/hooks.json"}
+PROJECT_FILES = {
+    **USER_FILES,
+    "copilot": ".github/hooks/tailhook.json",
+    "antigravity": ".agents/hooks.json",
+    "devin": ".devin/config.json",
+}
 GROUPS = (
     '{{\n\t"description" : "\\u0064ark",\n\t"hooks": '
     '{{"{}": [{{"hooks": [{{"type": "command", "command": "make stop"}}]}}]}}\n}}'
@@ -37,6 +43,7 @@ THEIRS = {
     "copilot": FLAT.format("agentStop", "bash"),
     "qwen": GROUPS.format("Stop"),
     "droid": GROUPS.format("Stop"),
+    "devin": GROUPS.format("Stop"),
     "antigravity": '{"linter": {"Stop": []}, "tailhook": {"enabled": true, "Stop": [{"command": "make stop"}]}}\n',
 }
 EACH = pytest.mark.parametrize("name", BY_HOST)

@@ -459,6 +459,16 @@ def test_copilot_can_be_asked_for_claude_codes_names(copilot, tmp_path):
     assert set(copilot.sent()[0]) == set(ours)
 
 
+@pytest.mark.parametrize("form", ["exec", "shell"])
+def test_copilot_counts_a_stop_once_with_the_hooks_of_claude_code_beside_its_own(copilot, form):
+    copilot.install()
+    copilot.tailhook("install", "--yes", "--scope", "project", "--form", form)
+    copilot.tailhook("loop", "start", "--max", "3", "Make the tests pass.")
+    with copilot.model("Answer one.", "Answer two.", "Answer three.", "Answer four.") as model:
+        copilot.run(model)
+    assert len(model.requests) == 3
+
+
 def test_codex_gets_the_loop_again_after_a_compaction(codex):
     codex.settings = "model_auto_compact_token_limit = 1000\n"
     codex.install()

@@ -1,7 +1,7 @@
 """Payloads of other hosts than Claude Code at a stop, and their transcripts at that time.
 
 The keys are the real ones of Codex 0.169.0, Gemini 0.61.0, Copilot 1.0.102 and Qwen Code 0.24.4 (tests/endtoend), and
-the documented ones of Cursor, Factory Droid and Antigravity.
+the documented ones of Cursor, Factory Droid and Antigravity. Those of Devin are published ones of 3000.11.3.
 """
 
 import json
@@ -184,6 +184,17 @@ def antigravity(project, said):
     }
 
 
+def devin(project, said):
+    """Return a payload without a folder: the host's variable names it."""
+    return {
+        "hook_event_name": "Stop",
+        "stop_hook_active": False,
+        "last_assistant_message": said,
+        "session_id": "mine",
+        "prompt_id": "b7a1",
+    }
+
+
 def kimi(project, event="Stop", **members):
     return {
         "hook_event_name": event,
@@ -205,4 +216,5 @@ BY_HOST = {
     "qwen": qwen,
     "droid": droid,
     "antigravity": antigravity,
+    "devin": devin,
 }

@@ -1,6 +1,7 @@
 """The hooks in the text of a settings file."""
 
 import json
+import posix
 import shlex
 
 import pytest
@@ -221,7 +222,9 @@ def test_a_matcher_that_a_person_set_on_a_hook_without_a_group_stays():
 
 
 @EACH
-def test_the_payload_of_the_doctor_has_the_fields_that_the_host_sends(file):
+def test_the_payload_of_the_doctor_has_the_fields_that_the_host_sends(file, monkeypatch):
+    for name in file.project_variables:
+        monkeypatch.setitem(posix.environ, name.encode(), b"{folder}")
     payload = json.loads(json.dumps(dict(file.payload)))
     translated = translate_payload(file.host, payload)
     assert translated["session_id"] == "doctor"

@@ -124,7 +124,7 @@ def compare(name, part, used, unused):
 
 
 def test_each_host_has_a_contract_if_its_package_is_to_be_had():
-    assert set(NAMES) - CONTRACTS.keys() == {"cursor", "droid", "antigravity"}
+    assert set(NAMES) - CONTRACTS.keys() == {"cursor", "droid", "antigravity", "devin"}
     assert CONTRACTS.keys() == READERS.keys() == USES.keys() - {"read"}
 
 

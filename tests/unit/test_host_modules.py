@@ -5,6 +5,7 @@ import posix
 import pytest
 from support.cases import in_one_test
 
+from tailhook.hook.process import OTHER_HOSTS
 from tailhook.hook.translated import translate_event_name, translate_payload
 from tailhook.hosts import DEFAULT, NAMES, antigravity, codex, copilot, cursor, find_host, gemini
 from tailhook.hosts.claude_like import HOSTS as CLAUDE_LIKE
@@ -12,7 +13,7 @@ from tailhook.hosts.reading import join_texts, parse_host_record
 
 HOSTS = [find_host(name) for name in NAMES]
 TRANSLATED = HOSTS[1:]
-QWEN = CLAUDE_LIKE["qwen"]
+QWEN, DEVIN = CLAUDE_LIKE["qwen"], CLAUDE_LIKE["devin"]
 BLOCK = {"decision": "block", "reason": "Go on.", "systemMessage": "tailhook: a loop runs"}
 MESSAGE = {"systemMessage": "tailhook: the loop ended"}
 CONTEXT = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "A loop runs."}}
@@ -31,6 +32,11 @@ def test_the_default_is_claude_code():
 def test_a_hosts_description_fits_together(host):
     assert {"paths", "stop_event", "payload"} <= host.HOOKS_FILE.keys()
     assert bool(host.BLOCK_CAP) is bool(host.BLOCK_CAP_COUNTS)
+
+
+def test_the_variables_of_hosts_that_read_claude_codes_settings_are_theirs():
+    theirs = {name.encode() for host in (copilot, cursor, DEVIN) for name in host.HOOKS_FILE["project_variables"]}
+    assert theirs - {b"CLAUDE_PROJECT_DIR"} == {*OTHER_HOSTS}
 
 
 @pytest.mark.parametrize("host", TRANSLATED, ids=NAMES[1:])
@@ -204,6 +210,7 @@ def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status
 
 def test_a_claude_like_host_keeps_the_names_of_claude_code():
     payload = {"hook_event_name": "Stop", "session_id": "s", "cwd": "/p", "background_tasks": [], "tool_name": "Bash"}
+    payload["last_assistant_message"] = "Done."
     for host in CLAUDE_LIKE.values():
         assert translate_payload(host, payload) == payload
 
@@ -239,6 +246,28 @@ def test_a_background_task_of_qwen_is_an_agent_and_its_crons_are_wake_ups():
     assert ours["background_tasks"] == [{"type": "subagent", "id": "a", "status": "running"}, "odd"]
     assert ours["session_crons"] == [{"id": "c"}]
     assert translate_payload(QWEN, {"background_tasks": None})["background_tasks"] is None
+
+
+@in_one_test(
+    ("theirs", "ours"),
+    [
+        ({"hook_event_name": "PostCompaction"}, {"hook_event_name": "SessionStart", "source": "compact"}),
+        ({"hook_event_name": "SessionStart", "source": "resume"}, {}),
+        ({"hook_event_name": "Stop", "last_assistant_message": ""}, {}),
+        ({"hook_event_name": "Stop"}, {"hook_event_name": "Notification", "notification_type": "idle_prompt"}),
+        ({"hook_event_name": "PreToolUse", "tool_name": "ask_user_question"}, {"tool_name": "AskUserQuestion"}),
+    ],
+)
+def test_a_compaction_of_devin_is_a_start_and_a_stop_without_words_only_ends_the_turn(theirs, ours):
+    assert translate_payload(DEVIN, theirs) == {**theirs, **ours}
+
+
+def test_a_payload_of_devin_gets_the_projects_folder(monkeypatch):
+    monkeypatch.setitem(posix.environ, b"DEVIN_PROJECT_DIR", b"/p")
+    assert translate_payload(DEVIN, {"hook_event_name": "Stop"})["cwd"] == "/p"
+    assert translate_payload(DEVIN, {"cwd": "/q"})["cwd"] == "/q"
+    monkeypatch.delitem(posix.environ, b"DEVIN_PROJECT_DIR")
+    assert "cwd" not in translate_payload(DEVIN, {})
 
 
 @pytest.mark.parametrize(("number", "source"), [(0, "user"), (1, "system"), (7, "system")])
@@ -284,6 +313,7 @@ OWN_BLOCKS = {  # of hosts that do not take Claude Code's
     },
     "antigravity": {"decision": "continue", "reason": "Go on."},
     "kimi": {},
+    "devin": {"decision": "block", "reason": "Go on."},
 }
 
 
@@ -297,7 +327,11 @@ def test_a_block_is_in_the_hosts_words(host):
 @in_one_test("fields", [MESSAGE, CONTEXT, {}])
 @in_one_test("host", HOSTS, ids=NAMES)
 def test_an_answer_that_does_not_block_is_left_out_if_the_host_has_no_word_for_it(host, fields):
-    assert host.answer(fields) == ({} if host in (cursor, copilot, antigravity, CLAUDE_LIKE["kimi"]) else fields)
+    silent = cursor, copilot, antigravity, CLAUDE_LIKE["kimi"]
+    expected = {} if host in silent or (host is DEVIN and fields is MESSAGE) else fields
+    if host is DEVIN and fields is CONTEXT:  # of a compaction
+        expected = {"hookSpecificOutput": {**CONTEXT["hookSpecificOutput"], "hookEventName": "PostCompaction"}}
+    assert host.answer(fields) == expected
 
 
 # ---- records (more in test_host_transcripts.py) --------------------------------

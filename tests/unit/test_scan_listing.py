@@ -95,6 +95,7 @@ def test_a_host_whose_transcripts_are_not_known_has_none(home):
         "antigravity",
         "droid",
         "kimi",
+        "devin",
     }
     (home / ".cursor").mkdir()
     assert default_folders([]) == []

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     Answer = Callable[[dict[str, Any], int], None]
 
 
+# Variables that other hosts set for hooks. These hosts run those of Claude Code's settings, too, and each has a hook of
+# its own: a stop would count twice.
+OTHER_HOSTS = b"COPILOT_PROJECT_DIR", b"CURSOR_PROJECT_DIR", b"DEVIN_PROJECT_DIR"
 NOTICES_SINCE = [2, 1, 141]  # the version of Claude Code from which the terminal gets what an answer has for it
 CONTEXT_SINCE = [2, 1, 163]  # the version of Claude Code from which the agent goes on after a context at a stop
 MAX_CONTEXT_UNITS = 10_000  # of UTF-16; the agent gets only a preview of a longer context, but the whole of a block
@@ -65,6 +68,8 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
     if environment(b"TAILHOOK_DISABLE") == "1":
         return 0, None
     options = Options(argv)
+    if not options.other_host and any(map(environment, OTHER_HOSTS)):
+        return 0, None
     disabled = [name for name, row in MACHINES.items() if "off_switch" in row and environment(row["off_switch"]) == "1"]
     if options.machines is not None and not set(options.machines).difference(disabled):
         return 0, None

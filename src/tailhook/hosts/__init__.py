@@ -7,9 +7,9 @@ modules. The hook of another host imports only that host's module. docs/recipes.
 import posix
 
 RECORDED = ("codex", "gemini", "cursor", "copilot", "qwen")  # the library reads their transcripts
-CLAUDE_LIKE = ("qwen", "droid", "kimi")  # the rows of `tailhook.hosts.claude_like`
+CLAUDE_LIKE = ("qwen", "droid", "kimi", "devin")  # the rows of `tailhook.hosts.claude_like`
 DEFAULT = "claude-code"
-NAMES = (DEFAULT, *RECORDED, "droid", "antigravity", "kimi")
+NAMES = (DEFAULT, *RECORDED, "droid", "antigravity", "kimi", "devin")
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

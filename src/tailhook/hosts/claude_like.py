@@ -269,6 +269,34 @@ class KimiCode(ClaudeLikeHost):
         return {}
 
 
+class DevinCLI(ClaudeLikeHost):
+    """Devin CLI: its payloads have neither a folder nor a transcript, and a compaction is an event of its own."""
+
+    def add_fields(self, payload: "dict[str, Any]") -> None:
+        """Add the project's folder. A compaction is a start of the session.
+
+        A stop without the agent's words is only the end of a turn: no signal could end a loop.
+        """
+        import posix
+
+        super().add_fields(payload)
+        folder = posix.environ.get(b"DEVIN_PROJECT_DIR", b"").decode("utf-8", "surrogateescape")
+        if folder:
+            payload.setdefault("cwd", folder)
+        if payload["hook_event_name"] == "PostCompaction":
+            payload |= {"hook_event_name": "SessionStart", "source": "compact"}
+        elif payload["hook_event_name"] == "Stop" and "last_assistant_message" not in payload:
+            payload |= {"hook_event_name": "Notification", "notification_type": "idle_prompt"}
+
+    def answer(self, fields: "Mapping[str, Any]") -> "Mapping[str, Any]":
+        """Return the answer without the message for the person: Devin has no word for it."""
+        kept = {name: value for name, value in fields.items() if name != "systemMessage"}
+        given = kept.get("hookSpecificOutput")
+        if given and given["hookEventName"] == "SessionStart":
+            kept["hookSpecificOutput"] = {**given, "hookEventName": "PostCompaction"}
+        return kept
+
+
 HOSTS: "dict[str, ClaudeLikeHost]" = {
     "qwen": QwenCode(
         "qwen",
@@ -387,6 +415,39 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                     "cwd": "{folder}",
                     "client_type": "kimi_code_cli",
                     "stop_hook_active": False,
+                },
+            },
+        },
+    ),
+    "devin": DevinCLI(
+        "devin",
+        {  # by its documents of autumn 2026 and by published payloads of 3000.11.3, not run
+            "TITLE": "Devin CLI",
+            "TOOLS": {"ask_user_question": "AskUserQuestion", "exit_plan_mode": "ExitPlanMode"},
+            "READS_EXIT_2": False,  # the documents do not name a reason beside it
+            "RESUME_COMMAND": "devin --resume",
+            "HOOKS_FILE": {
+                "folder": ".config/devin",
+                "paths": {"user": "config.json", "project": ".devin/config.json"},
+                "stop_event": "Stop",
+                "repeat_event": "PostCompaction",
+                "prompt_event": "UserPromptSubmit",
+                "reported_events": {  # a matcher is a regular expression
+                    "SessionStart": None,
+                    "UserPromptSubmit": None,
+                    "PreToolUse": None,
+                    "PostToolUse": None,
+                    "PermissionRequest": None,
+                    "SessionEnd": None,
+                },
+                "hook_members": {"timeout": 10},  # seconds
+                "project_variables": ("DEVIN_PROJECT_DIR",),
+                "payload": {
+                    "hook_event_name": "{event}",
+                    "session_id": "doctor",
+                    "prompt_id": "doctor",
+                    "stop_hook_active": False,
+                    "last_assistant_message": "At work.",
                 },
             },
         },

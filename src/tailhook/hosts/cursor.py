@@ -50,6 +50,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "has_groups": False,
     "hook_type": "",
     "cap_member": "loop_limit",
+    "project_variables": ("CURSOR_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
     "payload": {
         "conversation_id": "doctor",
         "hook_event_name": "{event}",

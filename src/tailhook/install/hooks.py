@@ -162,7 +162,7 @@ def wanted_hooks(
     if file.prompt_event and repeats:
         wanted[file.prompt_event] = Wanted(None, command_fields(file, file.prompt_event, machines, form, client))
     if file.repeat_event and (reports or repeats):
-        matcher = None if reports else file.repeat_matcher
+        matcher = None if reports else file.repeat_matcher or None
         wanted[file.repeat_event] = Wanted(matcher, command_fields(file, file.repeat_event, machines, form, client))
     for event, matcher in file.reported_events.items() if reports else ():
         reported = Wanted(matcher, command_fields(file, event, machines_with("reports"), form, client))

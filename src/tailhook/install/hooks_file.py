@@ -24,7 +24,7 @@ class HooksFile(NamedTuple):
     payload: of an event, for the doctor; "{folder}" stands for the project's folder, "{event}" for the event's name.
     folder_variable: the environment variable with the whole path of `folder`, "" if there is none.
     repeat_event: the event after a compaction, "" if the host has none.
-    repeat_matcher: the matcher that limits `repeat_event` to compactions.
+    repeat_matcher: the matcher that limits `repeat_event` to compactions, "" if it has no other cause.
     prompt_event: the event of a person's prompt, if its answer gives the agent a text as it is; otherwise "".
     names_events: whether a payload has the event's name.
     file_members: members that the file must have.
