@@ -260,6 +260,7 @@ def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_cl
     board.clock.run_for(200)
     expect(board.locator("#undo")).to_be_hidden()
     board.keyboard.press("u")
+    expect(board.get_by_role("button", name="1 hidden")).to_be_visible()
     board.keyboard.press("c")
     board.clock.run_for(100)
     expect(row(board, "one").locator(".tool")).to_have_text("hidden")

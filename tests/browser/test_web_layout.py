@@ -73,6 +73,40 @@ def test_five_waits_and_what_they_ask_are_on_the_first_screen_of_a_phone(waiting
         assert age["y"] == headline["y"], project
 
 
+# Returns the words of an element that stand on more than one line.
+BROKEN_WORDS = """(element) => {
+  const texts = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+  const broken = [];
+  for (let text = texts.nextNode(); text; text = texts.nextNode())
+    for (const { 0: word, index } of text.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      if (new Set([...range.getClientRects()].map(({ top }) => top)).size > 1) broken.push(word);
+    }
+  return broken;
+}"""
+
+
+def test_a_command_breaks_between_its_words_on_a_phone_of_each_width(daemon, waiting):
+    long = f"/p/{'deep-folder/' * 8}"
+    command = {"tool_name": "Bash", "tool_params": {"command": f"rm --recursive --one-file-system {long}"}}
+    daemon.post("permission_asked", "search", project_path="/p/search", **command)
+    expect(row(waiting, "search").locator(".code")).to_contain_text(long)
+    for width in range(320, 431, 10):
+        waiting.set_viewport_size({**PHONE, "width": width})
+        push, remove = (row(waiting, project).locator(".tool") for project in ("checkout", "search"))
+        assert push.evaluate(BROKEN_WORDS) == [], width
+        assert remove.evaluate(BROKEN_WORDS) == [long], width
+        assert box(remove.locator(".code"))["right"] < box(row(waiting, "search"))["right"], width
+    row(waiting, "checkout").locator(".open").click()
+    waiting.locator("#details .resume").click()
+    for width in range(320, 431, 10):
+        waiting.set_viewport_size({**PHONE, "width": width})
+        for shown in ("pre", "dd:has-text('--resume')", ".copied code"):
+            assert waiting.locator("#details").locator(shown).evaluate(BROKEN_WORDS) == [], (width, shown)
+
+
 def test_a_tool_and_its_file_stand_on_one_line_of_a_phone(waiting):
     waiting.set_viewport_size(PHONE)
     asked = row(waiting, "docs").locator(".tool")

@@ -139,20 +139,19 @@ def test_every_width_of_the_terminal_will_do(board_daemon):
 
 def test_the_footer_shortens_words_and_leaves_keys_out_on_the_right_but_keeps_help_and_quit(board_daemon):
     populate(board_daemon)
-    first, lasting, last = (
-        "⏎ details  o go there  y copy  d hide  g projects  / filter",
-        "? help  q quit",
-        "a all  c closed",
-    )
+    lasting, last = "? help  q quit", "a all  c closed"
     shown_at = {
         10: "? help",
         16: "? help  q quit",
-        30: f"⏎ details  {lasting}",
-        40: f"⏎ details  o go there  {lasting}",
-        60: f"⏎ details  o go there  y copy  d hide  {lasting}",
-        80: f"{first}  {lasting}",
-        100: f"{first}  {last}  {lasting}",
-        120: f"{first.replace('copy', 'copy command to resume')}  {last.replace('all', 'show folded')}  {lasting}",
+        30: f"⏎ view  {lasting}",
+        40: f"⏎ view  o go there  {lasting}",
+        60: f"⏎ view  o go there  y copy resume  d hide  {lasting}",
+        80: f"⏎ view  o go there  y copy resume  d hide  g group  / filter  {lasting}",
+        100: f"⏎ details  o go there  y copy resume  d hide  g group  / filter  {last}  {lasting}",
+        110: "⏎ details  o go there  y copy resume  d hide  g projects  / filter  "
+        f"{last.replace('all', 'show folded')}  {lasting}",
+        120: "⏎ details  o go there  y copy command to resume  d hide  g projects  / filter  "
+        f"{last.replace('all', 'show folded')}  {lasting}",
     }
 
     async def play(person):
@@ -171,7 +170,7 @@ def test_on_a_narrow_terminal_a_working_session_has_two_lines(board_daemon):
         await person.sees("parser", "thinking")
         lines = person.seen.splitlines()
         (at,) = (number for number, line in enumerate(lines) if "parser" in line)
-        assert lines[at + 1].split() == ["thinking", "main"]
+        assert lines[at + 1].split() == ["thinking", "on", "main"]
         await person.pilot.resize_terminal(100, 20)
         await person.until(lambda: any("parser" in line and "thinking" in line for line in person.seen.splitlines()))
 
@@ -418,6 +417,7 @@ def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_an
         await person.press("u")
         await person.rests()
         assert hidden(board_daemon) == {"failing"}
+        await person.sees("CLOSED 1 · HIDDEN 1 ▸")
         await person.press("c", "end")
         await person.sees("mail", "hidden")
         await person.until(lambda: "hidden" in person.seen)

@@ -98,7 +98,7 @@ def test_the_choices_of_a_question_take_the_branchs_place_if_they_need_it(board_
         await person.sees("Dark mode", question)
         assert "feat/dark-mode" not in person.seen
         await person.pilot.resize_terminal(110, 24)
-        await person.sees(question, "  feat/dark-mode")
+        await person.sees(question, "  on feat/dark-mode")
 
     sit(play, size=(80, 24))
 
@@ -367,7 +367,7 @@ def test_what_a_session_does_has_the_room_that_headlines_and_branches_do_not_nee
     board_daemon.post("tool_start", git_branch="k8s", tool_name="Bash", tool_params={"command": command})
 
     async def play(person):
-        await person.sees(f"Upgrade the cluster Bash {command} ", " k8s ")
+        await person.sees(f"Upgrade the cluster Bash {command} ", " on k8s ")
 
     sit(play, size=(120, 24))
 

@@ -95,7 +95,10 @@ def test_a_hook_does_not_run_what_another_user_left(unsafe):
     assert (stop.exit_code, stop.stdout) == (0, "")
     assert stop.stderr.startswith("tailhook: plates: /")
     assert unsafe.fault in stop.stderr
-    assert f"{unsafe.state} is not used" in stop.stderr
+    named = unsafe.fault in stop.stderr.partition(f"{unsafe.state} ")[2][: len(unsafe.fault)]
+    assert f"so {'it' if named else unsafe.state} is not used" in stop.stderr
+    assert ("chmod go-w" in stop.stderr) is (unsafe.fault == OPEN)
+    assert ("If you used sudo" in stop.stderr) is (unsafe.fault == THEIRS and os.geteuid() == 0)
     assert stop.stderr.count("\n") == 1
     assert files_in(unsafe.state) == before  # so it has tried no start: that leaves a mark
     assert not unsafe.ran.exists()
@@ -177,6 +180,7 @@ def test_the_doctor_finds_it(unsafe):
     found = [one for one in json.loads(done.stdout)["findings"] if unsafe.fault in one["what"]]
     assert (done.returncode, done.stderr) == (1, "")
     assert {(one["check"], one["status"]) for one in found} == {("state", "failure"), ("plates", "failure")}
+    assert not any("Make that folder writable" in one["advice"] for one in found)
 
 
 def test_the_wrapper_warns_and_runs_the_command(unsafe):

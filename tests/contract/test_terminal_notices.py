@@ -73,7 +73,13 @@ EVENTS = [
     ({"last_assistant_message": "Done.", "agent_id": "a"}, None),
     ({"last_assistant_message": "export TOKEN=abcdefgh1234\x07"}, "has finished: export TOKEN=[secret]"),
     ({"last_assistant_message": "\x1b]0;owned\x07"}, "has finished: ]0,owned"),
-    ({}, "has finished:"),
+    ({}, "has finished"),
+    (
+        {"hook_event_name": "PermissionRequest", "tool_name": "mcp__db__ask", "tool_input": {}},
+        "asks to use mcp__db__ask",
+    ),
+    ({"hook_event_name": "PreToolUse", "tool_name": "ExitPlanMode", "tool_input": {"plan": ""}}, "shows a plan"),
+    ({"hook_event_name": "Elicitation", "mcp_server_name": "db"}, "asks"),
 ]
 
 

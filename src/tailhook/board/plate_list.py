@@ -107,7 +107,7 @@ class PlateList(ScrollView, can_focus=True):
         self.width = 0  # for which the lines were computed
         self.unfolded: bool | None = None  # whether all plates are shown; None if the person has not chosen
         self.by_project = False
-        self.closed = 0  # closed and hidden plates that are left out
+        self.left_out = ""  # the numbers of closed and hidden plates, in words
         self.at = 0  # the index of the selected plate
         self.aims = False  # whether the pointer was pressed on a plate
         self.hint = ""
@@ -117,12 +117,14 @@ class PlateList(ScrollView, can_focus=True):
         """The selected plate, or None."""
         return self.plates[self.at] if self.at < len(self.plates) else None
 
-    def show(self, plates: list[PlateOut], hint: str, closed: int = 0) -> None:
+    def show(self, plates: list[PlateOut], hint: str, closed: int = 0, hidden: int = 0) -> None:
         """Show these plates, or the hint if there are none. The selected plate stays selected.
 
-        closed: how many closed and hidden plates are left out.
+        closed, hidden: how many of them are left out.
         """
-        self.given, self.hint, self.closed = plates, hint, closed
+        self.given, self.hint = plates, hint
+        found = " · ".join(f"{words} {count}" for words, count in (("CLOSED", closed), ("HIDDEN", hidden)) if count)
+        self.left_out = f"{found} ▸" if found else ""
         self.lay_out()
 
     def lay_out(self) -> None:
@@ -210,8 +212,8 @@ class PlateList(ScrollView, can_focus=True):
             folds = is_rest and not (fits if self.unfolded is None else self.unfolded)
             title, colour = self.groups[group]["title"], TONE_COLOURS[self.groups[group]["tone"]]
             more = self.groups[group]["note"] if group == "stuck" else ""
-            if is_rest and self.closed:
-                more = f"CLOSED {self.closed} ▸"
+            if is_rest and self.left_out:
+                more = self.left_out
             found.append(Section(rows.draw_heading(title, len(plates), more, colour, folds), plates, folds))
         if long:
             line = Text(
@@ -220,8 +222,8 @@ class PlateList(ScrollView, can_focus=True):
             )
             at = sum(group == "waits" for group, _ in groupby(others, group_in))
             found.insert(at, Section(line, long, not self.unfolded, joins=True))
-        if self.closed and not any(plate["group"] == "rest" for plate in others) and found:
-            found.append(Section(Text(f" CLOSED {self.closed} ▸", f"bold {DIM}"), []))
+        if self.left_out and not any(plate["group"] == "rest" for plate in others) and found:
+            found.append(Section(Text(f" {self.left_out}", f"bold {DIM}"), []))
         return found
 
     def toggle_folds(self) -> None:

@@ -107,7 +107,7 @@ def find_needs(plates: Iterable[PlateOut]) -> Needs:
     shown = list(plates)
     return Needs(
         progress=any(has_words(draw_progress_or_tokens(plate)) for plate in shown),
-        branch=max((cell_len(plate["git_branch"] or "") for plate in shown), default=0),
+        branch=max((draw_branch(plate).cell_len for plate in shown), default=0),
         headline=max((cell_len(headline_of(plate)) for plate in shown), default=0),
     )
 
@@ -157,7 +157,7 @@ def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0, needs: N
         shown = add_figures(describe_activity(plate, now, activity), plate, activity, width)
         line.append_text(fit_text(shown, activity))
         if branch:
-            line.append(f" {fit(plate['git_branch'] or '', branch - 1)}", BRANCH)
+            line.append(" ").append_text(fit_text(draw_branch(plate), branch - 1))
     line.append_text(mark).append_text(age)
     return [fit_text(line, width), *(draw_below(plate, now, width, below) if below else ())]
 
@@ -165,13 +165,19 @@ def draw_plate(plate: PlateOut, now: float, width: int, count: int = 0, needs: N
 def draw_below(plate: PlateOut, now: float, width: int, count: int) -> list[Text]:
     """Return the other lines of a plate: what its session asks, does or did last, and the branch if there is room."""
     lines = wrap_activity(plate, now, width, count)
-    branch = cut_right(plate["git_branch"] or "", BRANCH_WIDTH)
-    room = width - ROW_INDENT - 1 - cell_len(branch)
+    branch = draw_branch(plate)
+    room = width - ROW_INDENT - 1 - branch.cell_len
     if len(lines) == 1:
         add_figures(lines[0], plate, room - 2, width)
     if lines[-1].cell_len + 2 <= room:
-        lines[-1] = fit_text(lines[-1], room).append(branch, BRANCH)
+        lines[-1] = fit_text(lines[-1], room).append_text(branch)
     return [fit_text(Text(" " * ROW_INDENT).append_text(line), width) for line in lines]
+
+
+def draw_branch(plate: PlateOut) -> Text:
+    """Return the branch of a session. A word before it sets it apart from the command on its line."""
+    branch = plate["git_branch"]
+    return Text.assemble(("on ", DIM), (cut_right(branch, BRANCH_WIDTH), BRANCH)) if branch else Text()
 
 
 def wrap_activity(plate: PlateOut, now: float, width: int, count: int) -> list[Text]:

@@ -24,7 +24,14 @@ from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 LASTING_KEYS = ("question_mark", "q")  # of the footer, in every width
 KEY_GAP = "  "  # after each; the last one needs none
-SHORT_KEY_WORDS = {"copy command to resume": "copy", "show folded": "all"}  # for a footer in which not all keys fit
+# For a footer in which not all keys fit: one after the other, until they do. Only "copy" would read like an answer: the
+# key is `y`, and it stands below a question.
+SHORT_KEY_WORDS = {
+    "copy command to resume": "copy resume",
+    "show folded": "all",
+    "projects": "group",
+    "details": "view",
+}
 FILTER_KEY = "/"  # its meaning ends with the fields that a filter searches
 HELP = (
     ("↑ ↓", "choose a session; PgUp, PgDn, Home and End too"),
@@ -51,17 +58,19 @@ def footer_width(key: FooterKey) -> int:
 class WholeFooter(Footer):
     """The keys that fit into the line.
 
-    If there are too many, they get SHORT_KEY_WORDS. If that is not enough, the last ones are left out, but for
-    LASTING_KEYS.
+    If there are too many, they get SHORT_KEY_WORDS, as many as needed. If that is not enough, the last ones are left
+    out, but for LASTING_KEYS.
     """
 
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
         keys = [key for key in super().compose() if isinstance(key, FooterKey)]
         left = self.app.size.width - 2 + len(KEY_GAP)
-        if sum(map(footer_width, keys)) > left:
+        for words, short in SHORT_KEY_WORDS.items():
+            if sum(map(footer_width, keys)) <= left:
+                break
             for key in keys:
-                key.description = SHORT_KEY_WORDS.get(key.description, key.description)
+                key.description = key.description.replace(words, short)
         fitting = []
         for key in sorted(keys, key=lambda key: key.key not in LASTING_KEYS):
             left -= footer_width(key)

@@ -268,8 +268,8 @@ class Board(App[None]):
         if is_some and not wanted:
             hint = "\nAll sessions are closed or hidden. Press c to see them.\n"
         hidden = sum(plate["hidden"] for plate in self.plates.values())
-        closed = 0 if self.closed else self.closed_count + hidden
-        self.list.show(plates, hint, 0 if wanted else closed)
+        left_out = (0, 0) if wanted or self.closed else (self.closed_count, hidden)
+        self.list.show(plates, hint, *left_out)
         self.first_line.update(self.summary())
         self.set_terminal_title()
 

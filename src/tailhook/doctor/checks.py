@@ -363,7 +363,6 @@ def nested(key: str, value: object) -> dict[str, Any]:
 
 def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
-    advice = "Make that folder writable, or set XDG_STATE_HOME to a writable folder."
     times = []
     try:
         was_there = Path(state_folder_path()).parent.exists()
@@ -377,6 +376,9 @@ def check_state_folder() -> Iterator[Finding]:
         finally:
             remove_empty_folders(with_parents=not was_there)  # they are missing before an install
     except OSError as error:
+        advice = "Make that folder writable, or set XDG_STATE_HOME to a writable folder."
+        if error.errno is None:  # the folder is writable, but not only for the user
+            advice = "Set XDG_STATE_HOME to a folder that only you can write to."
         yield Finding("state", FAILURE, f"state files cannot be saved: {describe(error)}", advice)
         return
     milliseconds, path = statistics.median(times), state_folder_path()

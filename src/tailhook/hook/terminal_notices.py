@@ -60,7 +60,7 @@ class NoticeSender:
 def write_sequences(event: "HookEvent", words: str, wanted: "Sequence[str]") -> str:
     """Return a notice in the wanted forms. A semicolon would end the text in some of them."""
     project = (folder_of(b"CLAUDE_PROJECT_DIR") or working_folder(event.payload)).rstrip("/").rpartition("/")[2]
-    text = plain_words(f"{project}: {words}", MAX_NOTICE_CHARS).replace(";", ",")
+    text = plain_words(f"{project}: {words.removesuffix(': ')}", MAX_NOTICE_CHARS).replace(";", ",")
     return "".join(SEQUENCES[name].format(text) for name in SEQUENCES if name in wanted)
 
 

@@ -103,10 +103,14 @@ def check_folder(folder: str) -> bool:
     """Return whether a private folder exists. Raises OSError if another user could change it: see `folder_fault`."""
     exists, fault = folder_fault(folder.encode("utf-8", "surrogateescape"))
     if fault:
+        place, is_open, _ = fault.rpartition(" can be written by other users")
         advice = "Set XDG_STATE_HOME and XDG_RUNTIME_DIR to folders that only you can write to"
-        if posix.geteuid() == 0:
+        if is_open:
+            advice = f"Forbid that (chmod go-w {place}), or s{advice[1:]}"
+        elif posix.geteuid() == 0:
             advice = f"If you used sudo, run the command without it. {advice}"
-        raise OSError(f"{fault}, so {folder} is not used. {advice}")
+        unused = "it" if fault.startswith(f"{folder} ") else folder
+        raise OSError(f"{fault}, so {unused} is not used. {advice}")
     return exists
 
 

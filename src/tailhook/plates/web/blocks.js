@@ -1,6 +1,6 @@
 // The blocks of an agent's Markdown, and what a session asks, as elements. All text of a session becomes text nodes.
 
-import { clean, line, make } from "./words.js";
+import { clean, commandWords, line, make } from "./words.js";
 
 const TAGS = { code: "code", strong: "strong", emphasis: "em", text: "span" };
 const MAX_CODE = 100_000; // letters
@@ -35,6 +35,8 @@ const texts = (parts) => parts.map(({ kind, text }) => make(TAGS[kind] ?? "span"
 const drawCode = (text, language = "") =>
   make("pre", language ? { "data-language": line(language, 40) } : {}, make("code", {}, clean(text, MAX_CODE)));
 
+const drawCommand = (text) => make("pre", {}, make("code", {}, ...commandWords(clean(text, MAX_CODE))));
+
 function drawTable([head, ...rows]) {
   const drawRow = (cells, tag) => make("tr", {}, ...cells.map((cell) => make(cell.length ? tag : "td", {}, ...texts(cell))));
   return make("table", {}, make("thead", {}, drawRow(head, "th")), make("tbody", {}, ...rows.map((row) => drawRow(row, "td"))));
@@ -44,7 +46,7 @@ function drawTable([head, ...rows]) {
 export function drawAsked({ words, tool, questions, inputs, plan }) {
   const head = make("p", { class: "what" }, line(words), " ", make("span", { class: "tool" }, line(tool)));
   const given = inputs.map(({ name, text }) =>
-    make("div", { class: "input" }, ...(name ? [make("h4", {}, line(name))] : []), drawCode(text)),
+    make("div", { class: "input" }, ...(name ? [make("h4", {}, line(name)), drawCode(text)] : [drawCommand(text)])),
   );
   return [head, ...questions.map(drawQuestion), ...given, ...drawBlocks(plan)];
 }

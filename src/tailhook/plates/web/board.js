@@ -6,7 +6,7 @@ import { openDetails, plateChanged, shownDetails } from "./details.js";
 import { RESUME_TITLE, fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
 import { toggleWaits } from "./waits.js";
-import { clean, line, make, matches } from "./words.js";
+import { clean, commandWords, line, make, matches } from "./words.js";
 
 const $ = (selector) => document.querySelector(selector);
 const DRAW_DELAY_MS = 40; // in which changes are gathered before they are drawn
@@ -166,12 +166,14 @@ function cut(parts) {
   }
   $("#more").hidden = !cutOff;
   $("#more").textContent = `${cutOff.toLocaleString("en")} more ▾`;
-  return parts.filter((part) => part.plates.length || part.folds || part.closed);
+  return parts.filter((part) => part.plates.length || part.folds || part.leftOut);
 }
 
 // Return the sections of the board: each with its key, title, note, rows and the rows that are folded.
 function groupsOf(shown, all, filter) {
-  const closed = filter || only.size ? 0 : closedCount + all.filter((plate) => plate.hidden && plate.status !== "closed").length;
+  const hidden = all.filter((plate) => plate.hidden && plate.status !== "closed").length;
+  const counts = [[closedCount, "closed"], [hidden, "hidden"]].filter(([count]) => count);
+  const leftOut = filter || only.size ? "" : counts.map(([count, word]) => `${count.toLocaleString("en")} ${word}`).join(", ");
   return groups.map(({ id, title, note }) => {
     const inside = shown.filter((plate) => plate.group === id);
     const now = Date.now();
@@ -183,7 +185,7 @@ function groupsOf(shown, all, filter) {
     const folded = inside.filter(isFolded).length;
     const words = { waits: `older than ${longWaitHours} h`, rest: "more" }[id];
     return { key: id, title, note, plates: inside.filter((plate, at) => !isFolded(plate, at)), count: inside.length,
-      folds: inside.filter(folds).length, folded, words, closed: id === "rest" ? closed : 0 };
+      folds: inside.filter(folds).length, folded, words, leftOut: id === "rest" ? leftOut : "" };
   });
 }
 
@@ -194,7 +196,7 @@ function projectsOf(shown) {
     byName.get(plate.name).push(plate);
   }
   return [...byName].map(([name, inside]) => (
-    { key: `project ${name}`, title: line(name), note: "", plates: inside, count: inside.length, folds: 0, folded: 0, closed: 0 }
+    { key: `project ${name}`, title: line(name), note: "", plates: inside, count: inside.length, folds: 0, folded: 0, leftOut: "" }
   ));
 }
 
@@ -270,7 +272,7 @@ function drawSection(section, part) {
 }
 
 // Return what stands at the right of a heading: the order, and buttons for what is folded.
-function noteOf({ key, note, folds, folded, words, closed }) {
+function noteOf({ key, note, folds, folded, words, leftOut }) {
   const toggle = (text, isOpen, act) => {
     const button = make("button", { type: "button", class: "fold", "aria-expanded": String(isOpen) }, `${text} ${isOpen ? "▾" : "▸"}`);
     button.addEventListener("click", act);
@@ -278,7 +280,7 @@ function noteOf({ key, note, folds, folded, words, closed }) {
   };
   const found = note ? [note] : [];
   if (folds) found.push(toggle(`${folds} ${words}`, !folded, () => toggleFold(key)));
-  if (closed) found.push(toggle(`${closed.toLocaleString("en")} closed`, withClosed, toggleClosed));
+  if (leftOut) found.push(toggle(leftOut, withClosed, toggleClosed));
   return found.flatMap((one, at) => (at ? [" · ", one] : [one]));
 }
 
@@ -408,7 +410,7 @@ async function copyResume(id) {
   } catch {
     words = "The browser does not copy it. By hand";
   }
-  showNews(`${words}: `, make("code", {}, line(plate.resume, 2000)), hint);
+  showNews(`${words}: `, make("code", {}, ...commandWords(line(plate.resume, 2000))), hint);
 }
 
 // Hide a session until its next prompt, or show a hidden one again. Nothing is deleted.

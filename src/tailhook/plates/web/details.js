@@ -3,7 +3,7 @@
 import { drawAsked, drawBlocks } from "./blocks.js";
 import { ask, mark } from "./daemon.js";
 import { clock, endPeriods, summary, timeline } from "./timeline.js";
-import { line, make, span, statusWords } from "./words.js";
+import { commandWords, line, make, span, statusWords } from "./words.js";
 
 const MAX_EVENTS = 1000; // in the timeline
 const MAX_LISTED = 200; // events in the list
@@ -115,12 +115,14 @@ function drawPlate() {
     ["Host", shown.host],
     ["User", shown.user],
     ["Process", shown.pid],
-    ["Resume", shown.resume],
+    ["Resume", shown.resume, commandWords],
     ["Session", shown.session_id],
     ["Transcript", shown.transcript_path],
   ].filter(([, value]) => value);
   part("dl").replaceChildren(
-    ...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("bdi", {}, line(value, 1000))))),
+    ...facts.map(([name, value, drawn = (text) => [text]]) =>
+      make("div", {}, make("dt", {}, name), make("dd", {}, make("bdi", {}, ...drawn(line(value, 1000))))),
+    ),
   );
 }
 

@@ -1,6 +1,6 @@
 // The row of a session: its headline, what it asks, does or did last, and its age.
 
-import { line, make, span, statusWords } from "./words.js";
+import { commandWords, line, make, span, statusWords } from "./words.js";
 
 const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
 const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
@@ -74,7 +74,8 @@ function activity(plate) {
   const { words, tool, text, choices, is_code } = plate.activity;
   const isBoxed = BOXED.includes(plate.group);
   const found = [];
-  const add = (kind, content) => content && found.push(make("span", { class: kind }, line(content, 1000)), " ");
+  const drawn = (kind, shown) => (kind === "code" ? commandWords(shown) : [shown]);
+  const add = (kind, content) => content && found.push(make("span", { class: kind }, ...drawn(kind, line(content, 1000))), " ");
   if (plate.group === "stuck" && plate.quiet_since) {
     const at = new Date(plate.quiet_since).toLocaleTimeString([], minutes);
     add("key", tool || text ? `quiet since ${at} in` : `quiet since ${at}`);

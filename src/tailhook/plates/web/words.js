@@ -43,6 +43,13 @@ export function make(tag, attributes = {}, ...inside) {
   return made;
 }
 
+// Return a command as text and elements. A line breaks between its words; only a word that is longer than a line breaks
+// anywhere. Otherwise a browser would break an option after its hyphens.
+export function commandWords(text) {
+  const isWhole = (part) => /^[\p{L}\p{N}\s]*$/u.test(part);
+  return text.split(/(\s+)/).map((part) => (isWhole(part) ? part : make("span", { class: "word" }, part)));
+}
+
 export const SVG = "http://www.w3.org/2000/svg";
 
 // Return a new SVG element.
