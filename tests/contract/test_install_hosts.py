@@ -258,6 +258,17 @@ def test_a_hooks_file_of_droid_that_hides_the_settings_is_reported(project):
     assert install(project, "droid", "--cold").returncode == 1
 
 
+def test_the_switch_of_droid_that_turns_all_hooks_off_is_reported(project):
+    path = project.home / ".factory" / "settings.json"
+    before = write(path, '{"hooks": {"hooksDisabled": true}}')
+    done = install(project, "droid", "--cold")
+    assert (done.returncode, "hooks.hooksDisabled is true" in done.stderr) == (1, True)
+    (finding,), _ = findings(project, "off")
+    assert str(path) in finding["what"]
+    uninstall(project, "droid")
+    assert path.read_bytes() == before
+
+
 def test_codex_asks_for_trust(project):
     assert "only after you trust it" in install(project, "codex").stdout
 

@@ -288,6 +288,9 @@ def test_the_board_gets_every_step_of_a_session(host):
     if host.name == "qwen":
         steps.pop()  # without a terminal it reports no end
     found = [event["event_type"] for event in host.spooled() if not event.get("by_host")]
+    if found[:2] == [steps[1], steps[0]]:  # Copilot before 1.0.102 sends a prompt before the start
+        assert "source" not in host.spooled()[1]  # or the session would be idle until its first tool
+        found[:2] = steps[:2]
     assert [step for step in found if step in (*steps, "session_end")] == steps
     (called,) = [line for line in host.spooled() if line["event_type"] == "tool_call"]
     assert (called["tool_name"] != "", called["tool_params"]) == (True, {"command": "echo from the tool"})

@@ -146,6 +146,29 @@ def test_an_event_of_copilot_gets_the_transcript_of_its_session(monkeypatch):
     assert "transcript_path" not in translate_payload(copilot, {**theirs, "hook_event_name": "agentStop"})
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ('{"command": "ls"}', {"command": "ls"}),
+        ('["ls"]', '["ls"]'),
+        ("ls", "ls"),
+        ("", ""),
+        (None, None),
+    ],
+)
+def test_a_tools_input_that_copilot_sends_as_a_text_is_read(theirs, ours):
+    """In 1.0.71 and others it is JSON."""
+    assert translate_payload(copilot, {"toolName": "bash", "toolArgs": theirs})["tool_input"] == ours
+
+
+@pytest.mark.parametrize(("prompt", "source"), [("Go.", {}), ("", {"source": "new"}), (None, {"source": "new"})])
+def test_a_start_of_copilot_with_a_prompt_leads_to_no_other(prompt, source):
+    """Before 1.0.102 such a start comes after its prompt."""
+    theirs = {"hook_event_name": "sessionStart", "source": "new", "initialPrompt": prompt}
+    ours = translate_payload(copilot, theirs)
+    assert {name: ours[name] for name in ("source",) if name in ours} == source
+
+
 def test_a_copilot_session_keeps_its_id():
     assert translate_payload(copilot, {"sessionId": "session"})["session_id"] == "session"
     ours = translate_payload(copilot, {"sessionId": "agent", "agentId": "agent"})
@@ -246,6 +269,20 @@ def test_a_background_task_of_qwen_is_an_agent_and_its_crons_are_wake_ups():
     assert ours["background_tasks"] == [{"type": "subagent", "id": "a", "status": "running"}, "odd"]
     assert ours["session_crons"] == [{"id": "c"}]
     assert translate_payload(QWEN, {"background_tasks": None})["background_tasks"] is None
+
+
+@in_one_test(
+    ("theirs", "ours"),
+    [
+        ({"notification_type": "elicitation_dialog"}, {"notification_type": "permission_prompt"}),
+        ({"notification_type": "idle_prompt"}, {}),
+        ({"tool_name": "AskUser"}, {"tool_name": "AskUserQuestion"}),
+        ({"tool_name": "ExitSpecMode"}, {"tool_name": "ExitPlanMode"}),
+    ],
+)
+def test_a_question_of_droid_belongs_to_its_tool(theirs, ours):
+    theirs = {"hook_event_name": "Notification", **theirs}
+    assert translate_payload(CLAUDE_LIKE["droid"], theirs) == {**theirs, **ours}
 
 
 @in_one_test(

@@ -243,6 +243,16 @@ def _translate_event(record: "Mapping[str, Any]", event: "dict[str, Any]") -> "d
     return {"type": "assistant", "subtype": name, "message": message, **named}
 
 
+class FactoryDroid(ClaudeLikeHost):
+    """Factory Droid: its notification about a question belongs to the tool that asks."""
+
+    def add_fields(self, payload: "dict[str, Any]") -> None:
+        """Make a question of a tool a question about it: the tool's end ends the wait."""
+        super().add_fields(payload)
+        if payload.get("notification_type") == "elicitation_dialog":
+            payload["notification_type"] = "permission_prompt"
+
+
 class KimiCode(ClaudeLikeHost):
     """Kimi Code: only a permission names its agent, a prompt is a list of blocks, and an error is an object."""
 
@@ -348,10 +358,11 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
             },
         },
     ),
-    "droid": ClaudeLikeHost(
+    "droid": FactoryDroid(
         "droid",
-        {  # by its documents of autumn 2026, not run
+        {  # by its documents of autumn 2026 and by its program (0.225.2), not run: it needs an account
             "TITLE": "Factory Droid",
+            "TOOLS": {"AskUser": "AskUserQuestion", "ExitSpecMode": "ExitPlanMode"},
             "HOOKS_FILE": {
                 "folder": ".factory",
                 "paths": {"user": "settings.json", "project": ".factory/settings.json"},
@@ -363,11 +374,15 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                     "UserPromptSubmit": None,
                     "PreToolUse": "*",
                     "PostToolUse": "*",
+                    "Notification": None,
                     "SubagentStop": None,
                     "SessionEnd": None,
                 },
                 "hook_members": {"timeout": 10},  # seconds
-                "project_variables": ("FACTORY_PROJECT_DIR",),
+                "off_switch": ("hooks", "hooksDisabled"),
+                "off_value": True,
+                "off_is_overridden": True,
+                "project_variables": ("FACTORY_PROJECT_DIR", "DROID_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
                 "hiding_file": "hooks.json",
                 "payload": PAYLOAD,
             },

@@ -89,11 +89,18 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Give an event of a sub-agent its session, and an event of a session its transcript.
+    """Give an event of a sub-agent its session, an event of a session its transcript, and a tool its input.
 
     Most events of a sub-agent have its own id as the session's, among them an agentStop. Only an agentStop names the
-    transcript (1.0.102).
+    transcript (1.0.102). A start with a prompt leads to no other; before 1.0.102 it comes after its prompt.
     """
+    if payload.get("initialPrompt"):
+        payload.pop("source", None)
+    given = payload.get("tool_input")
+    if isinstance(given, str):  # JSON, of 1.0.71 and others
+        from tailhook.hosts.reading import parse_host_record
+
+        payload["tool_input"] = parse_host_record(given.encode("utf-8", "surrogatepass")) or given
     parent = payload.get("parent_agent_id")
     if isinstance(parent, str) and payload.get("session_id") == payload.get("agent_id"):
         payload["session_id"] = parent
