@@ -350,6 +350,58 @@ def sent_shape(shape: Shape) -> Shape:
     return Shape(members=members)
 
 
+# ---- Factory Droid: JavaScript in its program ---------------------------------------
+
+
+def read_droid(folder: Path) -> Reading:
+    """Read the objects that become payloads, and the schemas of an entry and of an answer.
+
+    The payloads of some events are made of what `buildSessionHookInput` returns for the event's name, and of more.
+    """
+    program = (folder / "bin/droid").read_bytes()
+    payloads, shared = {}, Shape(members={})
+    for node in objects_with(b"hook_event_name:", program):
+        if match := re.search(r'hook_event_name:"(\w+)"', text_of(node)):
+            payloads[match[1]] = read_object(node)
+        else:
+            shared = read_object(node)
+    for node in objects_with(b"...this.buildSessionHookInput(", program):
+        if match := re.search(r'eventName:"(\w+)"', text_of(node)):
+            payloads[match[1]] = both(shared, read_object(node))
+    special = described(b"permissionDecisionReason:", "hookEventName:", program)
+    answer = described(b"stopReason:", "hookSpecificOutput:", program)
+    answer = both(answer, Shape(members={"hookSpecificOutput": (special, True)}))
+    entry = described(b"preserveRiskLevel:", "command:", program)
+    handler = Shape(members={name: member for name, member in (entry.members or {}).items() if name != "type"})
+    return Reading(version_of(folder), {name: (one, answer) for name, one in payloads.items()}, {"command": handler})
+
+
+def objects_with(mark: bytes, program: bytes) -> Iterator[Node]:
+    """Yield the innermost object of JavaScript around each place of a text in a program."""
+    for found in re.finditer(re.escape(mark), program):
+        start, depth = found.start(), 1
+        while depth:
+            start -= 1
+            depth += {ord("}"): 1, ord("{"): -1}.get(program[start], 0)
+        end, depth = found.start(), 1
+        while depth:
+            depth += {ord("{"): 1, ord("}"): -1}.get(program[end], 0)
+            end += 1
+        yield next(walk(parse(b"(%s)" % program[start:end]), "object"))
+
+
+def described(mark: bytes, other: str, program: bytes) -> Shape:
+    """Return the shape that a schema describes: the first object with two texts.
+
+    other: the second one, which may be anywhere in the object.
+    """
+    node = next(one for one in objects_with(mark, program) if other in text_of(one))
+    members = (part.named_children for part in node.named_children if part.type == "pair")
+    return Shape(
+        members={text_of(name): (Shape({"any"}), text_of(value).endswith(".optional()")) for name, value in members}
+    )
+
+
 SOURCES = {
     "claude-code": Source("@anthropic-ai/claude-agent-sdk", "", "types in sdk.d.ts", read_claude_code),
     "codex": Source(
@@ -366,5 +418,6 @@ SOURCES = {
         read_copilot,
     ),
     "qwen": Source("@qwen-code/qwen-code", "", "JavaScript in chunks: names, few types", read_qwen),
+    "droid": Source("@factory/cli-linux-x64", "", "JavaScript in the program: names, few types", read_droid),
     "kimi": Source("@moonshot-ai/kimi-code", "", "JavaScript of dist/main.mjs: names, few types", read_kimi),
 }

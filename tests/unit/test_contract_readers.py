@@ -305,6 +305,34 @@ def test_code_of_kimi_becomes_rows(program):
     assert found["handlers"]["command"]["fields"] == {"command": "any", "event": "any", "timeout": "any"}
 
 
+DROID = """
+\0unrelated=1;await run("Stop",{session_id:a,hook_event_name:"Stop",stop_hook_active:!1,mode:f({deep:1})},b);
+start(e){run("SessionStart",{...this.buildSessionHookInput({eventName:"SessionStart",id:c}),source:e},e)}
+buildSessionHookInput(e){return{session_id:e.id,hook_event_name:e.eventName,cwd:d()}}
+A=n({command:H(),preserveRiskLevel:E().optional(),type:f("command")}),use({...A,preserveRiskLevel:!0});
+B=n({hookEventName:q.optional(),permissionDecisionReason:H().optional()}),copy={permissionDecisionReason:B.why};
+C=n({stopReason:H().optional(),decision:x(["block"]),hookSpecificOutput:B.optional()});stop({stopReason:"end"});
+\xff"""
+
+
+def test_code_in_the_program_of_droid_becomes_rows(program):
+    program.add("@factory/cli-linux-x64@1.0.0", package_dot_json={"version": "1.0.0"}, bin__droid=DROID)
+    found = program.contract("droid")
+    own = {name: event["fields"] for name, event in found["events"].items()}
+    assert own == {
+        "*": {"hook_event_name": "string", "session_id": "any"},
+        "SessionStart": {"cwd": "any", "source": "any"},
+        "Stop": {"mode": "any", "stop_hook_active": "any"},
+    }
+    assert found["events"]["*"]["answers"] == {
+        "decision": "any",
+        "hookSpecificOutput": "object?",
+        "hookSpecificOutput.permissionDecisionReason": "any?",
+        "stopReason": "any?",
+    }
+    assert found["handlers"]["command"]["fields"] == {"command": "any", "preserveRiskLevel": "any?"}
+
+
 # ---- differences -----------------------------------------------------------------
 
 CHANGED = (

@@ -384,7 +384,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "off_is_overridden": True,
                 "project_variables": ("FACTORY_PROJECT_DIR", "DROID_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
                 "hiding_file": "hooks.json",
-                "payload": PAYLOAD,
+                "payload": {name: value for name, value in PAYLOAD.items() if name != "last_assistant_message"},
             },
         },
     ),
