@@ -14,7 +14,8 @@ from playwright.sync_api import Browser, Playwright, expect
 
 from support.sessions import sessions
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+# The first has no windows, and takes a third less processor time.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 FETCHING = 600  # seconds that the download may take
 # One process for all pages of a site, and no process for graphics: each costs half a second of processor time.
 CHEAP = ("--process-per-site", "--renderer-process-limit=1", "--in-process-gpu", "--disable-gpu")

@@ -68,12 +68,12 @@ def find_in_tmux(terminal: Mapping[str, str], _: str) -> TerminalPlace | None:
 
 
 def find_in_kitty(terminal: Mapping[str, str], _: str) -> TerminalPlace | None:
-    """Return a window of kitty. The person must have allowed remote control, with a Unix socket."""
+    """Return a window of kitty (0.26). The person must have allowed remote control, with a Unix socket."""
     window, address = terminal.get("KITTY_WINDOW_ID", ""), terminal.get("KITTY_LISTEN_ON", "")
     if not re.fullmatch(r"[0-9]+", window):
         return None
     to = ["--to", address] if address.startswith("unix:") else []
-    return TerminalPlace(f"kitty window {window}", ["kitten", "@", *to, "focus-window", "--match", f"id:{window}"])
+    return TerminalPlace(f"kitty window {window}", ["kitty", "@", *to, "focus-window", "--match", f"id:{window}"])
 
 
 def find_in_wezterm(terminal: Mapping[str, str], _: str) -> TerminalPlace | None:
