@@ -356,6 +356,15 @@ def test_a_click_acts_on_the_row_that_was_under_the_pointer_when_it_was_pressed(
     assert hidden(daemon) == {"second"}
 
 
+def test_a_click_on_a_row_that_is_not_drawn_again_yet_opens_its_details(daemon, board):
+    daemon.post("permission_asked", project_path="/moved", tool_name="Bash")
+    moved = row(board, "moved")
+    expect(moved).to_be_visible()
+    moved.evaluate("(row) => { row.style.contentVisibility = 'hidden'; }")  # as between its move and the next frame
+    moved.click()
+    expect(board.locator("#details-title")).to_have_text("moved")
+
+
 def test_a_path_is_cut_on_the_left(daemon, board):
     """Its right end distinguishes files."""
     path = "/srv/a-very-long-name/of-a-folder/in-another-one/that-is-long/and-another-folder-that-is-longer/near/one.py"

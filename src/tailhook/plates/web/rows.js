@@ -18,6 +18,8 @@ export function makeRow(id, { open, copy, hide }) {
   const row = make("li", {}, button, resume, gone);
   row.dataset.id = id;
   button.addEventListener("click", () => open(id));
+  // Until a row that has moved is drawn again, its content gets no clicks (content-visibility).
+  row.addEventListener("click", (event) => event.target === row && open(id));
   resume.addEventListener("click", () => copy(id));
   gone.addEventListener("click", () => hide(id));
   return row;
