@@ -25,11 +25,13 @@ from support.host import short_folder, tailhook
 from support.library_sample import write_sample
 
 from tailhook.cli.parser import parser
+from tailhook.fleet.columns import LARGE
+from tailhook.fleet.redact import MASKED
 from tailhook.fleet.scan import scan
 from tailhook.hook.config import KEYS
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hosts import DEFAULT, NAMES, RECORDED, find_host
-from tailhook.patterns.sets import code_spans
+from tailhook.patterns.sets import PatternSet, code_spans
 from tailhook.pictures.explanation import CODE_WORDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,8 +212,11 @@ def test_the_page_on_commands_lists_every_command_with_all_its_flags():
     [(INSTALLING, "install"), (BENCHMARK, "bench"), (BOARD, "board"), (SCAN, "scan"), (USAGE, "usage")],
 )
 def test_the_page_of_a_command_lists_all_its_flags(page, command):
-    listed = {flag for cells in rows(page) for flag in FLAG.findall(cells[0]) if cells[0].startswith("`--")}
-    assert listed - {"--json"} == flags(resolve([command])[0])
+    listed = [cells[0] for cells in rows(page) if cells[0].startswith("`--")]
+    asked = resolve([command])[0]
+    assert {flag for cell in listed for flag in FLAG.findall(cell)} - {"--json"} == flags(asked)
+    short = {word for one in asked._actions for word in one.option_strings if not word.startswith("--")} - {"-h"}
+    assert short == {word for cell in listed for word in re.findall(r"`(-\w)\b", cell)}
 
 
 @pytest.mark.parametrize(
@@ -322,11 +327,24 @@ def test_every_kind_of_code_is_documented():
     stub = (ROOT / "src/tailhook/_core.pyi").read_text().partition("def code_spans(")[2].partition(">>>")[0]
     for text in (kinds, code_spans.__doc__, stub):
         assert CODE_WORDS.keys() <= set(re.findall(r"\w+", text))
+    (idle,) = re.findall(r"^allowed\. Code is: .*", IDLE.read_text(), re.MULTILINE)
+    (outside,) = re.findall(r"    outside_code: (.*?\.)$", PatternSet.__doc__ or "", re.MULTILINE | re.DOTALL)
+    for text in (idle, outside):
+        assert {kind for kind in CODE_WORDS if kind not in text} == set()
 
 
 def test_the_page_on_scans_lists_every_argument():
     listed = {name for cells in rows(SCAN) for name in re.findall(r"`(\w+)`", " ".join(cells[:2]))}
     assert inspect.signature(scan).parameters.keys() - listed == set()
+
+
+@in_one_test(("flag", "names"), [("columns", set(LARGE)), ("redact", MASKED)])
+def test_each_text_on_large_or_on_masked_columns_names_them_all(flag, names):
+    (row,) = [" ".join(cells[1:]) for cells in rows(SCAN) if cells[0].startswith(f"`--{flag}")]
+    (argument,) = re.findall(rf"^    {flag}: (.*)", scan.__doc__ or "", re.MULTILINE)
+    (printed,) = [one.help for one in resolve(["scan"])[0]._actions if f"--{flag}" in one.option_strings]
+    assert set(re.findall(r"`(\w+)`", row)) == set(re.findall(r"`(\w+)`", argument)) == names
+    assert set(re.findall(r"\w+", printed or "")) >= names
 
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():

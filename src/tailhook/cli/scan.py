@@ -26,7 +26,7 @@ from tailhook.cli.output import (
 )
 from tailhook.cli.rows import write_chosen
 from tailhook.cli.times import FORMS, time_argument
-from tailhook.fleet.columns import BINARY_FORMATS, FORMATS, ROLES, TABLE_COLUMNS, MatchOptions
+from tailhook.fleet.columns import BINARY_FORMATS, FORMATS, LARGE, ROLES, TABLE_COLUMNS, MatchOptions
 from tailhook.hook.answer import plain
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ def add(commands: Commands) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--count", action="store_true", help="print only how many rows there are")
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
-    about = "names with commas between them; text and input only if named"
+    about = f"names with commas between them; {' and '.join(LARGE)} only if named"
     out.add_argument("--columns", action="append", metavar="LIST", help=about)
     form = out.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
@@ -96,7 +96,7 @@ def add(commands: Commands) -> None:
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
     )
-    out.add_argument("--redact", action="store_true", help="mask secrets in contexts, texts, commands and inputs")
+    out.add_argument("--redact", action="store_true", help="mask secrets in context, text, command and input")
     add_workers(parser)
 
 

@@ -289,7 +289,7 @@ def scan(
     progress: called with a Progress before the first file is read and after each task of about 64 MiB. Not for Daft and
         Ray.
     resume: a folder for the rows as Parquet files, so that the next run reads only new lines: see `update`.
-    redact: mask secrets in contexts, texts, commands and tools' inputs.
+    redact: mask secrets in the columns `context`, `text`, `command` and `input`.
 
     Raises ValueError if the arguments do not fit together, for example a column of another table or patterns for
     another table than matches, and TypeError for a wrong type, such as a time without a zone or a str for several.

@@ -1,8 +1,7 @@
 """The columns of a scan, declared once: their tables, order and types.
 
 Type checkers read these classes as they are; `TABLE_COLUMNS` (columns.py) has their names; and at the build
-ext/tables.py makes the core's columns of them. A row has only the requested columns: see `row_type`. `text` and `input`
-are there only on request.
+ext/tables.py makes the core's columns of them. A row has only the requested columns: see `row_type`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from tailhook.plates.fields import BlockKind, BlockOut, TextKind, TextOut
 MAX_BLOCKS = 1000  # the rest of a text is one block, as it was written
 MAX_LEVEL = 4  # of a nested list
 MAX_COLUMNS = 20  # of a table
-BLOCK_CODE = "fence", "indented"
+CODE_IN_TEXT = "span", "comment", "raw"  # stays inside of its paragraph; code of any other kind is a block
 # Every pattern below is linear: a repeated part cannot match what follows it, or has a bound.
 FENCE = re.compile(r"(?P<before>[^`~]{0,40}?)(?P<fence>`{3,}|~{3,})(?P<language>.*)")
 HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+|$)")
@@ -73,8 +73,8 @@ class Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         spans = _core.code_spans(text, Span)
-        self.codes = [span for span in spans if span.kind in BLOCK_CODE]
-        self.inline = [span for span in reversed(spans) if span.kind not in BLOCK_CODE]  # the next one is the last
+        self.codes = [span for span in spans if span.kind not in CODE_IN_TEXT]
+        self.inline = [span for span in reversed(spans) if span.kind in CODE_IN_TEXT]  # the next one is the last
         self.blocks: list[BlockOut] = []
         self.open: Block | None = None
 
