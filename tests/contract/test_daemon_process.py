@@ -7,6 +7,8 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
+from datetime import datetime
 
 import pytest
 from support.daemon import SERVE, answers, refused, spooled, sse, wait_until
@@ -28,6 +30,16 @@ def test_a_database_that_cannot_be_opened_is_reported(own):
 def test_a_database_of_another_kind_is_refused_with_those_that_can_be_used(own, url):
     words = refused(own, "--port", "0", "--db", url)
     assert "sqlite://... or postgresql+psycopg://..." in words
+
+
+def test_a_session_was_created_when_its_first_event_happened_also_if_that_one_comes_last(daemon):
+    now = time.time_ns() // 1_000_000
+    daemon.post("tool_call", "late", tool_name="Read", ts=now - 60_000)
+    daemon.post("prompt_submit", "late", ts=now - 600_000)
+    daemon.post("stop", "late", ts=now - 30_000)
+    for plate in (daemon.plates()["late"], daemon.ask("GET", "/plates/late").json()):
+        assert datetime.fromisoformat(plate["created_at"]).timestamp() * 1000 == pytest.approx(now - 600_000, abs=1)
+        assert datetime.fromisoformat(plate["since"]).timestamp() * 1000 == pytest.approx(now - 30_000, abs=1)
 
 
 def test_an_invalid_port_is_wrong_usage(own):

@@ -1,12 +1,28 @@
 """The stream of the daemon, and the words that boards show."""
 
 import json
+import sys
+from contextlib import ExitStack
 
 from support.daemon import beginning, listening, spooled, sse_with_ids, wait_until
 from support.host import assistant, tailhook
 
 from tailhook.fleet.columns import TOKEN_COLUMNS
 from tailhook.plates.hub import PAGE_PLATES
+
+# Runs the daemon, and appends the session of each plate that it encodes for the stream to a file.
+COUNTING = """
+import runpy, sys
+from tailhook.plates.hub import Hub
+encode_plate = Hub.encode_plate
+def count(hub, plate):
+    with open({path!r}, "a") as file:
+        file.write(plate["session_id"] + "\\n")
+    return encode_plate(hub, plate)
+Hub.encode_plate = count
+del sys.argv[:3]
+runpy.run_module("tailhook", run_name="__main__", alter_sys=True)
+"""
 
 
 def test_the_stream_sends_all_plates_and_then_each_change(daemon):
@@ -74,6 +90,20 @@ def test_a_listener_with_an_id_of_another_run_or_of_none_gets_all_plates(daemon)
             plates, _, again = beginning(sent)
             assert "known" in plates
             assert again.startswith(f"{run}-")
+
+
+def test_a_change_is_encoded_once_for_all_listeners_of_the_stream(own, tmp_path):
+    own.before = [sys.executable, "-c", COUNTING.format(path=str(tmp_path / "encoded"))]
+    own.start()
+    with ExitStack() as open_streams:
+        streams = [open_streams.enter_context(listening(own)) for _ in range(5)]
+        for sent in streams:
+            beginning(sent)
+        own.post("stop", "changed")
+        for sent in streams:
+            name, plate, _ = next(sent)
+            assert (name, plate["session_id"]) == ("plate", "changed")
+        assert (tmp_path / "encoded").read_text() == "changed\n"
 
 
 def test_the_stream_renames_projects_when_another_gets_the_same_folder_name(daemon):
