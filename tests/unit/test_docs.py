@@ -572,3 +572,15 @@ def test_the_sample_of_another_hosts_file_is_what_install_prints(home, host):
     assert without_paths(sample["hooks"][stop]) == without_paths(printed["hooks"][stop])
     assert list(sample) == list(printed)
     assert list(sample["hooks"]) == list(printed["hooks"])
+
+
+def test_the_notice_of_a_built_package_names_whose_code_is_in_it():
+    notice = (ROOT / "licenses" / "NOTICE.md").read_text()
+    found = {
+        line.strip("# ").removesuffix(",")
+        for path in (ROOT / "src").rglob("*.py")
+        for line in path.read_text().splitlines()
+        if line.startswith("# Copyright")
+    }
+    assert found
+    assert [line for line in found if line not in notice] == []
