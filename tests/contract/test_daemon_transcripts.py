@@ -113,7 +113,7 @@ def test_the_last_words_are_cut_for_a_reader_that_takes_no_more(own, tmp_path):
     long_words(transcript)
     own.start().post("stop", transcript_path=str(transcript))
     said = own.ask("GET", "/plates/s?events=1").json()["last_message"]
-    assert said == "\u4e2d" * MAX_MESSAGE_CHARS
+    assert said == "\u4e2d" * (MAX_MESSAGE_CHARS - 2) + "\n…"
 
 
 # ---- a plate that cannot be checked ----------------------------------------------

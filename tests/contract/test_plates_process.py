@@ -166,7 +166,7 @@ def test_no_secret_of_a_prompt_a_title_or_a_reply_reaches_the_spool(plates, name
 
 def test_an_error_is_one_line_of_its_first_words(plates):
     event = send(plates, hook_event_name="PostToolUseFailure", error="No `x`:\n\tline 2\x1b[31m\u00a0" + "a b " * 100)
-    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[:MAX_REPORTED_CHARS].rstrip()
+    assert event["error"] == f"No `x`: line 2[31m {'a b ' * 100}"[: MAX_REPORTED_CHARS - 1].rstrip() + "…"
 
 
 def test_a_session_without_an_id_has_no_plate(plates):
@@ -272,7 +272,7 @@ FIRST_LINES = [
     ("2 * 3", "2 * 3"),
     ("export TOKEN=abcdefgh1234\nnow", "export TOKEN=[secret]"),
     ("a\x1b[31m\u202eb\tc", "a[31mb c"),
-    ("x" * 5000, "x" * 200),
+    ("x" * 5000, "x" * 199 + "…"),
     ("***\n\n", None),
     ("", None),
     (["x"], None),
@@ -288,7 +288,7 @@ def test_of_a_prompt_and_of_the_last_message_the_first_line_is_kept(plates, text
 
 
 @pytest.mark.parametrize(
-    ("title", "expected"), [("Fix the race", "Fix the race"), ("x" * 5000, "x" * 200), ("", None), (["x"], None)]
+    ("title", "expected"), [("Fix the race", "Fix the race"), ("x" * 5000, "x" * 199 + "…"), ("", None), (["x"], None)]
 )
 def test_a_start_and_a_prompt_have_the_sessions_title(plates, title, expected):
     for name in ("SessionStart", "UserPromptSubmit"):
@@ -355,7 +355,7 @@ def test_a_variable_that_names_no_process_has_no_start(plates, given):
         ({"file_path": "/a/b.py", "content": "secret"}, {"file_path": "/a/b.py"}),
         ({"file_path": "/" + "a" * 300}, {"file_path": "a" * 200}),
         ({"notebook_path": "/a.ipynb"}, {"file_path": "/a.ipynb"}),
-        ({"command": "x" * 300}, {"command": "x" * 200}),
+        ({"command": "x" * 300}, {"command": "x" * 199 + "…"}),
         (
             {"command": "curl -H 'Authorization: Bearer abc' a"},
             {"command": "curl -H 'Authorization: Bearer [secret] a"},

@@ -324,9 +324,9 @@ def test_a_threshold_is_clamped_and_of_a_wrong_type_ignored_one_by_one(value, th
         ("a\tb\u00a0c\u2028d", "a b c d"),
         ("a\ud800b", "a\ufffdb"),
         ("  many   blanks  ", "many blanks"),
-        ("x" * 200, "x" * 120),
-        ("&" * 200, "&amp;" * 120),
-        ("é" * 200, "é" * 120),
+        ("x" * 200, "x" * 119 + "…"),
+        ("&" * 200, "&amp;" * 119 + "…"),
+        ("é" * 200, "é" * 119 + "…"),
     ],
 )
 def test_a_line_is_cleaned_cut_and_then_escaped(line, shown):

@@ -11,6 +11,7 @@ from support.cases import in_one_test
 from support.plate_situations import APPROVAL, IDLE, RUNNING, play
 
 from tailhook.hook.plates import MAX_REPORTED_CHARS
+from tailhook.machines.quoting import plain_words
 from tailhook.plates import host_children
 from tailhook.plates.db import Moment
 from tailhook.plates.host_children import has_begun, is_reporting
@@ -101,8 +102,8 @@ LINES = [
     ("deploy --token [secret] --to production-7", "deploy --token abc123 --to production-7", True),
     ("", "anything", False),
     ("[secret]", "anything", False),
-    (("word " * 50)[:MAX_REPORTED_CHARS], "word " * 50, True),
-    (("a" * 150 + " " + "b" * 150)[:MAX_REPORTED_CHARS], "a" * 150 + " " + "b" * 150, True),
+    (plain_words("word " * 50, MAX_REPORTED_CHARS), "word " * 50, True),
+    (plain_words("a" * 150 + " " + "b" * 150, MAX_REPORTED_CHARS), "a" * 150 + " " + "b" * 150, True),
 ]
 
 

@@ -47,7 +47,7 @@ def test_last_words_keep_ordinary_text_and_show_no_secret(tmp_path):
 @pytest.mark.parametrize("letter", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
 def test_last_words_have_a_length_at_most(tmp_path, letter):
     path = write(tmp_path / "t", record("assistant", letter * (MAX_MESSAGE_CHARS + 1), 1000))
-    assert last_words(path) == letter * MAX_MESSAGE_CHARS
+    assert last_words(path) == letter * (MAX_MESSAGE_CHARS - 2) + "\n…"
     assert (
         last_words(write(tmp_path / "t", record("assistant", letter * MAX_MESSAGE_CHARS, 1000)))
         == letter * MAX_MESSAGE_CHARS

@@ -34,7 +34,7 @@ TRANSCRIPTS = [
     (lines(HOSTS) + b'{"type":"custom-title","customTitle":"cut', Title("Fix the race", False)),
     (b'["ai-title"]\n{"x-title": 1}\n\xff-title"\n', None),
     (lines(HOSTS, {"type": "x", "of": "y" * TITLE_TAIL_BYTES}), None),  # the host repeats it
-    (lines({**HOSTS, "aiTitle": "a\x1b]0;x\x07\nb" + " c" * 500}), Title(("a]0;x b" + " c" * 500)[:200], False)),
+    (lines({**HOSTS, "aiTitle": "a\x1b]0;x\x07\nb" + " c" * 500}), Title("a]0;x b" + " c" * 96 + "…", False)),
     (b"", None),
 ]
 

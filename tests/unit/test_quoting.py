@@ -193,27 +193,41 @@ def test_a_long_text_is_masked_before_it_is_cut():
     for length in range(180, 201):
         assert "hunter" not in plain_text(f"{'x' * length} password=hunter2 password=hunter2", 200)
     block = "-----BEGIN RSA PRIVATE KEY-----\n" + ("MIIE3f78" * 8 + "\n") * 2_000
-    assert plain_text(f"a {block} b", 200) == "a [secret]"
+    assert plain_text(f"a {block} b", 200) == "a [secret]\n…"
     end = "-----END RSA PRIVATE KEY----- "
     login = "https://hunter2:hunter2hunter2@x.org"
     for inside in range(len(login) + 1):  # so much of the login is examined, and would be shown
         text = block[: 200 + MAX_EXAMINED_CHARS - len(end) - inside] + end
-        assert plain_text(f"{text}{login} b", 200) in ("[secret]", "[secret] ", "[secret] [secret]"), inside
+        shown_text = plain_text(f"{text}{login} b", 200).removesuffix("\n…")
+        assert shown_text in ("[secret]", "[secret] ", "[secret] [secret]"), inside
     whole = block[: 200 + MAX_EXAMINED_CHARS - len(end) - len(login)] + end
     assert plain_text(whole + "x" * len(login), 200) == f"[secret] {'x' * len(login)}"  # nothing is cut
     long = "3f78" * MAX_EXAMINED_CHARS
-    assert plain_text(f"key {long}", 200) == "key [secret]"  # so much of it is there that it is recognised
+    assert plain_text(f"key {long}", 200) == "key [secret]\n…"  # so much of it is there that it is recognised
 
 
 def test_a_text_of_one_long_word_is_shown_to_its_limit():
-    assert plain_text("x" * 3 * MAX_EXAMINED_CHARS, 200) == "x" * 200
+    assert plain_text("x" * 3 * MAX_EXAMINED_CHARS, 200) == "x" * 198 + "\n…"
+
+
+@pytest.mark.parametrize("between", [" && ", "\n", " " * 2 * MAX_EXAMINED_CHARS, "\n" * 2 * MAX_EXAMINED_CHARS])
+@pytest.mark.parametrize("length", [1, 100, 196, 197, 198, 199, 200, 300])
+def test_a_command_that_is_cut_ends_with_an_ellipsis(length, between):
+    command = "x" * length
+    whole = f"{command}{between}rm -r /"
+    for found in (shown(whole), plain_text(whole, 200)):
+        assert "rm -r /" in found or found.endswith("…")
+        assert len(found) <= 200
+    assert shown(shown(whole)) == shown(whole)
+    if length <= 200:
+        assert shown(command) == plain_text(command, 200) == command
 
 
 def test_of_several_lines_the_last_ones_word_may_be_cut():
     blank = " " * MAX_EXAMINED_CHARS
     for inside in range(2, 38):
         line = f"one\n{blank}"[: MAX_EXAMINED_CHARS - inside - 10] + "three four"
-        assert shown(f"{line} https://hunter2:hunter2hunter2@x.org b") == "one three four"
+        assert shown(f"{line} https://hunter2:hunter2hunter2@x.org b") == "one three four…"
         line = f"one two\n{blank}"[: MAX_EXAMINED_CHARS - inside] + "https://hunter2:hunter2hunter2@x.org b"
         assert "hunter" not in shown(line)
         assert shown(line).startswith("one two")
@@ -238,7 +252,7 @@ def test_what_lies_behind_what_is_looked_at_costs_and_changes_nothing(line, behi
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert found == shown(line)
+    assert found.rstrip("…") == shown(line).rstrip("…")
     assert peak < 1 << 18
 
 
@@ -276,5 +290,5 @@ def test_a_secret_across_the_end_of_what_is_looked_at_is_not_shown_in_part(secre
 )
 def test_a_secret_that_is_longer_than_what_is_looked_at_is_not_shown_in_part(secret):
     found = shown(f"curl -u {secret}@x.org b")
-    assert found.endswith("[secret]")
+    assert found.endswith("[secret]…")
     assert secret[8:12] not in found

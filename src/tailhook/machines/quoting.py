@@ -7,13 +7,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+ELLIPSIS = "…"  # the end of a text that was cut: what is not shown may change what a command does
 MAX_EXAMINED_CHARS = 4096  # of a line; of a text, behind the shown part
 
 
 def plain_words(text: str, max_chars: int, without: "Mapping[int, None] | None" = None) -> str:
     r"""Return the words of a text on one line, separated by blanks, without secrets and invisible characters.
 
-    max_chars: at most MAX_EXAMINED_CHARS // 4. Text beyond MAX_EXAMINED_CHARS is not examined.
+    max_chars: at most MAX_EXAMINED_CHARS // 4, with the ellipsis of a longer text. What stands behind
+        MAX_EXAMINED_CHARS is not examined.
     without: a table of other characters to leave out, for `str.translate`.
 
     >>> plain_words("deploy --token \\\n  abc\nmake\x1b", 200)
@@ -33,14 +35,21 @@ def plain_words(text: str, max_chars: int, without: "Mapping[int, None] | None" 
                 kept.append(word)
                 length += 1 + len(word)
             if length > max_chars:
-                return " ".join(kept)[:max_chars].rstrip()
-    return " ".join(kept)
+                return shortened(" ".join(kept), max_chars)
+    words = " ".join(kept)
+    return shortened(words, max_chars) if len(text) > MAX_EXAMINED_CHARS else words
+
+
+def shortened(words: str, max_chars: int) -> str:
+    """Return the beginning of some words with an ellipsis."""
+    return words[: max_chars - len(ELLIPSIS)].rstrip() + ELLIPSIS
 
 
 def plain_text(text: str, max_chars: int) -> str:
     r"""Return the beginning of a text, without secrets and with U+FFFD for each control or format character.
 
-    Lines, tabs and blank space stay as they are. max_chars: in characters.
+    Lines, tabs and blank space stay as they are. max_chars: in characters, with the ellipsis in the last line of a text
+    that is longer.
 
     >>> plain_text("password:\thunter2\x1b[31m\nbye", 200)
     'password:\t[secret]\nbye'
@@ -51,7 +60,9 @@ def plain_text(text: str, max_chars: int) -> str:
         if len(last) < MAX_EXAMINED_CHARS // 2:
             beginning = beginning[: -len(last)]  # as in `plain_words`: it may be a secret's beginning
     letters = beginning.replace("\r\n", "\n")
-    return mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))[:max_chars]
+    words = mask("".join(one if one in "\n\t" or is_visible(one) else "\ufffd" for one in letters))
+    is_cut = len(words) > max_chars or len(text) > max_chars + MAX_EXAMINED_CHARS
+    return f"{words[: max_chars - 1 - len(ELLIPSIS)]}\n{ELLIPSIS}" if is_cut else words
 
 
 def shown(word: str) -> str:

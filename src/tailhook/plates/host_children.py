@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from tailhook.hook.plates import MAX_REPORTED_CHARS
+from tailhook.machines.quoting import ELLIPSIS
 from tailhook.machines.secrets import MASK
 from tailhook.plates.db import Moment
 from tailhook.stores.atomic import read_file
@@ -23,7 +23,7 @@ def has_begun(host: int, command: str, since: Moment) -> bool:
     """Return whether a process of the host runs a command: then a person has approved it, and no hook reports that.
 
     host: the process id of the agent's host.
-    command: as reported: masked, and cut behind MAX_REPORTED_CHARS.
+    command: as reported: masked, and cut if it is long.
     since: an event before the process.
     """
     wanted = known_words(command)
@@ -38,7 +38,7 @@ def is_reporting(host: int) -> bool:
 def known_words(command: str) -> list[str]:
     """Return the words in the longest part of a command without a masked secret."""
     parts = [WORDS.findall(part) for part in command.split(MASK)]
-    if len(command) >= MAX_REPORTED_CHARS:  # the last word may be cut
+    if command.endswith(ELLIPSIS):  # the last word may be cut
         parts[-1] = parts[-1][:-1]
     return max(parts, key=len)
 

@@ -4,6 +4,7 @@ import { clean, commandWords, line, make } from "./words.js";
 
 const TAGS = { code: "code", strong: "strong", emphasis: "em", text: "span" };
 const MAX_CODE = 100_000; // letters
+const COMMAND_NAMES = ["", "command"]; // of the inputs of a tool
 
 // Return the elements for blocks. Items that follow each other are one list.
 export function drawBlocks(blocks) {
@@ -46,7 +47,7 @@ function drawTable([head, ...rows]) {
 export function drawAsked({ words, tool, questions, inputs, plan }) {
   const head = make("p", { class: "what" }, line(words), " ", make("span", { class: "tool" }, line(tool)));
   const given = inputs.map(({ name, text }) =>
-    make("div", { class: "input" }, ...(name ? [make("h4", {}, line(name)), drawCode(text)] : [drawCommand(text)])),
+    make("div", { class: "input" }, ...(name ? [make("h4", {}, line(name))] : []), (COMMAND_NAMES.includes(name) ? drawCommand : drawCode)(text)),
   );
   return [head, ...questions.map(drawQuestion), ...given, ...drawBlocks(plan)];
 }
