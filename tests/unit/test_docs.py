@@ -308,13 +308,21 @@ def test_a_page_that_lists_the_hosts_names_each(page, hosts):
 @in_one_test(
     ("page", "hosts"),
     [
-        *[(page, NAMES) for page in ("README.md", "docs/glossary.md", "docs/installing.md")],
+        *[(page, NAMES) for page in ("README.md", "docs/glossary.md", "docs/hosts.md", "docs/installing.md")],
+        ("docs/goal.md", [name for name in NAMES if name != "kimi"]),  # no loop works there
         *[(page, [DEFAULT, *RECORDED]) for page in ("docs/library.md", "docs/scan-rows.md")],
     ],
 )
 def test_a_page_that_lists_the_hosts_names_each_for_people(page, hosts):
     text = (ROOT / page).read_text()
     assert [host for host in hosts if find_host(host).TITLE.removesuffix(" CLI") not in text] == []
+
+
+def test_each_table_of_hosts_has_all_of_them():
+    reported, *_ = rows(ROOT / "docs" / "hosts.md")
+    assert set(reported[1:]) == {find_host(name).TITLE for name in NAMES}
+    (flag,) = [cells[1] for cells in rows(INSTALLING) if cells[0] == "`--host NAME`"]
+    assert re.findall("`([a-z-]+)`", flag) == list(NAMES)
 
 
 def test_the_page_on_scans_names_each_host_whose_transcripts_are_found():
