@@ -23,6 +23,7 @@ EVERY_EVENT = {
     "Elicitation",
     "ElicitationResult",
     "PostCompact",
+    "SubagentStart",
     "SubagentStop",
     "Notification",
     "Stop",

@@ -70,6 +70,23 @@ def test_the_board_follows_a_session_and_closes_it(reporting):
     assert details["last_message"] == "Done."
 
 
+def test_the_sub_agents_of_a_turn_are_counted_while_they_think(reporting):
+    seen = []
+    with daemon_in(reporting.home) as daemon:
+        daemon.start()
+
+        def answer(_):
+            wait_until(lambda: seen or [plate["agents"] for plate in daemon.plates().values()] == [2])
+            seen.append(True)
+            return "Seen."
+
+        agents = [use("Agent", description=one, prompt=one, subagent_type="general-purpose") for one in ("one", "two")]
+        with Model(agents, *[answer] * 5) as model:
+            session = reporting.run(model)
+        wait_until(lambda: daemon.plates()[session.id]["status"] == "closed")
+        assert daemon.plates()[session.id]["agents"] == 0
+
+
 def test_the_wrapper_and_the_hooks_are_one_plate(reporting):
     reporting.wrapper = ["tailhook", "run", "--"]
     with daemon_in(reporting.home) as daemon:

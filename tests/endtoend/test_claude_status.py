@@ -116,7 +116,11 @@ def test_a_session_runs_until_its_background_agent_has_ended(board):
         host.happens("stop", 2)  # that of the turn that the host began when the agent ended
         host.comes_to("running", "idle")
         theirs = [event for event in host.events() if event["agent_id"]]
-        assert [event["event_type"] for event in theirs] == [*["tool_start", "tool_call"] * 2, "subagent_stop"]
+        assert [event["event_type"] for event in theirs] == [
+            "subagent_start",
+            *["tool_start", "tool_call"] * 2,
+            "subagent_stop",
+        ]
         assert {event["status"] for event in theirs} == {None}
         assert host.statuses[host.id] == ["running", "idle"] * 2
 

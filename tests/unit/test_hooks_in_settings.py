@@ -73,7 +73,7 @@ def test_machines_without_loops_do_not_get_compactions():
 
 TOOLS = {"PreToolUse", "PostToolUse", "PostToolUseFailure", "PermissionRequest", "PermissionDenied"}
 MATCHERS = {**dict.fromkeys(TOOLS, "*"), "PostCompact": "manual"}
-WAITS = {"Elicitation", "ElicitationResult", "Notification", "SubagentStop", "PostCompact"}
+WAITS = {"Elicitation", "ElicitationResult", "Notification", "SubagentStart", "SubagentStop", "PostCompact"}
 PLATES = TOOLS | WAITS | {"StopFailure", "SessionEnd"}
 
 

@@ -1,4 +1,7 @@
-"""A session runs while its sub-agents work, although its own agent has stopped (Codex 0.169)."""
+"""A session runs while its sub-agents work, although its own agent has stopped (Codex 0.169).
+
+In Claude Code the stop lists the agents that still work, so their starts only count.
+"""
 
 import json
 import os
@@ -120,3 +123,53 @@ def test_a_paused_loop_is_still_shown_when_the_last_sub_agent_has_stopped(databa
     database.record(report("stop_paused"))
     database.record(report("subagent_stop", agent_id="a"))
     assert (status(database), describe_plate(database.get("s"), "p")["activity"]["words"]) == ("idle", "loop paused")
+
+
+CLAUDE = {"agent_program": "claude-code"}
+
+
+def counted(database, *kinds):
+    """Return how many sub-agents are shown after each event of a session of Claude Code, and the last status."""
+    found = []
+    for kind in kinds:
+        agent, _, kind = kind.rpartition("/")
+        word, _, background = kind.partition("+")
+        fields = {"agent_id": agent or None, "background": int(background or 0)}
+        database.record(report(word, transcript_path="/t", **fields, **CLAUDE))
+        found.append(describe_plate(database.get("s"), "p")["agents"])
+    return found, status(database)
+
+
+def test_the_sub_agents_of_a_turn_of_claude_code_are_counted_from_their_start(database):
+    started = (
+        "prompt_submit",
+        "a/subagent_start",
+        "b/subagent_start",
+        "a/tool_start:Bash",
+        "a/tool_call",
+        "a/subagent_stop",
+    )
+    assert counted(database, *started, "b/subagent_stop") == ([0, 1, 2, 2, 2, 1, 0], "running")
+
+
+@pytest.mark.parametrize(
+    ("words", "left", "then"),
+    [
+        ("stop", 0, "idle"),
+        ("turn_ended", 0, "idle"),
+        ("interrupted", 0, "idle"),
+        ("stop_failure", 0, "error"),
+        ("session_end", 0, "closed"),
+        ("session_start", 0, "running"),
+        ("stop+1", 1, "running"),  # it lists the agent
+        ("stop_blocked", 1, "running"),
+        ("prompt_submit", 1, "running"),
+    ],
+)
+def test_a_killed_sub_agent_of_claude_code_does_not_hold_its_session(database, words, left, then):
+    """It has no SubagentStop, and a stop lists the others."""
+    assert counted(database, "prompt_submit", "a/subagent_start", words) == ([0, 1, left], then)
+
+
+def test_a_start_of_claude_code_that_is_reported_after_the_stop_does_not_count(database):
+    assert counted(database, "prompt_submit", "stop", "a/subagent_start") == ([0, 0, 0], "idle")

@@ -44,6 +44,7 @@ HOOKS_FILE: "HooksFileFields" = {
         "ElicitationResult": None,
         "Notification": None,
         "PostCompact": "manual",
+        "SubagentStart": None,
         "SubagentStop": None,
         "StopFailure": None,
         "SessionEnd": None,

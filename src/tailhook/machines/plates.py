@@ -47,7 +47,7 @@ class EventKind(Enum):
     PERMISSION_GIVEN = "permission_given"  # a tool that waited for approval runs
     INPUT_ASKED = "input_asked"  # an MCP server asks the person for something
     INPUT_GIVEN = "input_given"  # the person answered the MCP server
-    SUBAGENT_START = "subagent_start"  # of Codex, whose stop lists no agents, and of Kimi Code
+    SUBAGENT_START = "subagent_start"
     SUBAGENT_STOP = "subagent_stop"
     SESSION_END = "session_end"
     TURN_ENDED = "turn_ended"
@@ -132,6 +132,7 @@ def precedes(at: int, mono: int | None, last_at: int, last_mono: int | None) -> 
 MCP_SERVER = "an MCP server"  # in place of a sub-agent's id, if a server or the host asks outside of any tool
 HOST = "dialog"  # in place of an MCP server's prefix, if the host's own dialog asks
 AGENT = "a sub-agent"  # in place of a tool's name, from the start of a sub-agent to its stop
+UNTIL_STOP = "until its session stops"  # in place of its transcript: the stop lists the agents that still work
 NAMELESS = "nameless "  # begins the ids of sub-agents without one
 UNSURE = "its own or the session's"  # in place of a nameless sub-agent's transcript: whose stop was it?
 
@@ -142,7 +143,7 @@ class Detail(NamedTuple):
     tool_use_id: of the tool that the event is about.
     tool: the tool's name. Of INPUT_ASKED and INPUT_GIVEN it is what the names of the MCP server's tools begin with.
     about: what the tool works on, such as its command. It distinguishes two uses of one tool. Of SUBAGENT_START it is
-        the path of the sub-agent's transcript.
+        the path of the sub-agent's transcript, or UNTIL_STOP.
     agent_id: of the sub-agent that the event belongs to; "" for the session's own agent.
     is_hosts: the host wrote the prompt by itself, or restarted the session by itself after a compaction.
     choices: the answers that a question offers.
@@ -203,8 +204,8 @@ class Situation(NamedTuple):
 
     @property
     def agents(self) -> Tools:
-        """The sub-agents that work."""
-        return tuple(tool for tool in self.tools if tool.name == AGENT)
+        """The sub-agents that work, also after their session's own agent has stopped."""
+        return tuple(tool for tool in self.tools if tool.name == AGENT and tool.about != UNTIL_STOP)
 
 
 def attribute(before: Situation, event: Event, detail: Detail) -> Detail:
@@ -299,7 +300,8 @@ def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
         event.kind is EventKind.TURN_ENDED and before.own is not Status.RUNNING
     ):
         return before.tools
-    others = tuple(tool for tool in before.tools if tool.agent_id)
+    goes_on = event.kind in (EventKind.STOP_BLOCKED, EventKind.PROMPT_SUBMIT)
+    others = tuple(tool for tool in before.tools if tool.agent_id and (goes_on or tool.about != UNTIL_STOP))
     if event == Event(EventKind.STOP):
         others = marked(others, UNSURE)
     ends_turn = event.kind in (EventKind.STOP_BLOCKED, EventKind.TURN_ENDED) or event == Event(EventKind.STOP)
@@ -414,6 +416,8 @@ def input_given(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tool
 
 def subagent_start(before: Situation, detail: Detail, is_late: bool) -> "tuple[Tools, bool]":  # noqa: ARG001 - no matter
     """Return the open tools after the start of a sub-agent, and that the event does not reach the table."""
+    if detail.about == UNTIL_STOP and before.own is Status.IDLE:
+        return before.tools, False  # the stop has listed it, or it has ended
     taken = {tool.agent_id for tool in before.tools}
     free = (name for number in range(len(taken) + 1) if (name := f"{NAMELESS}{number}") not in taken)
     return opened(before.tools, OpenTool("", AGENT, detail.about, detail.agent_id or next(free))), False

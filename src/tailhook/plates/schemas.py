@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from tailhook.hook.plates import MAX_CHOICES, MAX_REPORTED_CHARS, TERMINAL_VARIABLES, TOOL_SUBJECTS
-from tailhook.machines.plates import STARTED, Detail, Event, EventKind
+from tailhook.hosts import DEFAULT
+from tailhook.machines.plates import STARTED, UNTIL_STOP, Detail, Event, EventKind
 from tailhook.machines.quoting import plain_words
 from tailhook.machines.secrets import MASK, is_secret_name, mask
 
@@ -204,11 +205,13 @@ class Report(BaseModel):
     def detail(self) -> Detail:
         """Return the event's other facts, for the state machine."""
         params = self.tool_params or {}
-        is_agent = self.event_type == EventKind.SUBAGENT_START.value
+        about = find_subject(params)[:MAX_DETAIL_CHARS]
+        if self.event_type == EventKind.SUBAGENT_START.value:
+            about = UNTIL_STOP if self.agent_program == DEFAULT else self.transcript_path or ""
         return Detail(
             tool_use_id=self.tool_use_id or "",
             tool=(self.tool_name or "")[:MAX_DETAIL_CHARS],
-            about=(self.transcript_path or "") if is_agent else find_subject(params)[:MAX_DETAIL_CHARS],
+            about=about,
             agent_id=self.agent_id or "",
             is_hosts=self.by_host or self.source == "compact",
             choices=choices_in(params),
