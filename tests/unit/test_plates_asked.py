@@ -8,7 +8,7 @@ from support.plate_reports import report
 from support.timed_records import result, write
 from support.usual_secrets import SECRETS, is_shown, written
 
-from tailhook.plates.asked import MAX_ASKED_CHARS, MAX_SHOWN_CHOICES, read_asked
+from tailhook.plates.asked import MAX_ASKED_CHARS, MAX_INPUTS, MAX_SHOWN_CHOICES, read_asked
 
 LONG = "\n".join(f"echo line {number} of a command that no row can show" for number in range(50))
 QUESTIONS = {
@@ -132,6 +132,13 @@ def test_a_sub_agents_question_is_read_from_its_own_transcript(database, tmp_pat
     database.record(report("tool_start", tool_use_id="a", **fields))
     database.record(report("permission_asked", **fields))
     assert read_asked(database.get("s"), True)["inputs"] == [{"name": "command", "text": LONG}]
+
+
+def test_of_a_tool_with_many_inputs_it_is_shown_how_many_are_left_out(asked):
+    given = {f"name-{number}": f"value {number}" for number in range(MAX_INPUTS + 3)}
+    *shown, last = asked("mcp__db__fill", use("mcp__db__fill", given))["inputs"]
+    assert [one["name"] for one in shown] == list(given)[:MAX_INPUTS]
+    assert last == {"name": "…", "text": "3 more inputs, which are not shown"}
 
 
 def test_a_session_that_waits_for_nothing_asks_nothing(database):

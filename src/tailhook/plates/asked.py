@@ -14,7 +14,7 @@ from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES
 from tailhook.hook.plates import tool_params
 from tailhook.machines.plates import HOST, MCP_SERVER, PLAN_TOOL, OpenTool, Status
-from tailhook.machines.quoting import plain_text
+from tailhook.machines.quoting import ELLIPSIS, plain_text
 from tailhook.machines.secrets import MASK, is_secret_name
 from tailhook.plates.changes import situation_of
 from tailhook.plates.display import activity_of
@@ -58,6 +58,8 @@ def read_asked(plate: Plate, can_read: bool) -> AskedOut | None:
     elif given:
         values = list(given.items())[:MAX_INPUTS]
         asked["inputs"] = [{"name": shown_text(name), "text": shown_value(name, value)} for name, value in values]
+        if left_out := len(given) - len(values):
+            asked["inputs"].append({"name": ELLIPSIS, "text": f"{left_out} more inputs, which are not shown"})
     elif tool.about:
         asked["inputs"] = [{"name": "", "text": tool.about}]
     return asked
