@@ -325,6 +325,13 @@ def test_each_table_of_hosts_has_all_of_them():
     assert re.findall("`([a-z-]+)`", flag) == list(NAMES)
 
 
+def test_the_page_on_the_board_names_each_host_whose_sessions_can_be_resumed():
+    text = " ".join((ROOT / "docs" / "board.md").read_text().split())
+    (named,) = re.findall(r"It is known for (.*?)\.", text)
+    known = [host.TITLE.removesuffix(" CLI") for host in map(find_host, NAMES) if host.RESUME_COMMAND]
+    assert [title for title in known if title not in named] == []
+
+
 def test_the_page_on_scans_names_each_host_whose_transcripts_are_found():
     found = [host for host in map(find_host, NAMES) if host.TRANSCRIPT_FOLDERS]
     assert [host.NAME for host in found if host.TITLE.removesuffix(" CLI") not in SCAN.read_text()] == []
