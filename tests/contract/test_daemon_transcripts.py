@@ -127,14 +127,14 @@ def test_what_one_plate_raises_is_that_plates_alone_and_logged_once(own, tmp_pat
     looks = tmp_path / "looks"
     (own.home / "site").mkdir()
     (own.home / "site" / "sitecustomize.py").write_text(
-        "import tailhook.plates.health as health\n"
-        "look_at = health.look_at\n"
+        "import tailhook.plates.looks as looks\n"
+        "look_at = looks.look_at\n"
         "def fail(path, since):\n"
         "    if 'bad' not in path: return look_at(path, since)\n"
         "    name = path.removesuffix('.jsonl')[-1]\n"
         f"    open({str(looks)!r}, 'a').write(name)\n"
         f"    raise {{{', '.join(f'{name!r}: {error}' for name, error in ERRORS.items())}}}[name]\n"
-        "health.look_at = fail\n"
+        "looks.look_at = fail\n"
     )
     own.env["PYTHONPATH"] = str(own.home / "site")
     own.start()

@@ -329,7 +329,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "The first byte of each event is the same brace.",
     ),
     (
-        "plates/health.py",
+        "plates/looks.py",
         "",
         "MAX_DECODED_BYTES = 1 << 20 # of a record that is decoded: it takes up to 30 times its size",
         (

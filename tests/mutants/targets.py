@@ -67,6 +67,7 @@ TARGETS: dict[str, str] = {
     "plates/health.py": HEALTH,
     "plates/hub.py": "unit/test_plates_hub.py unit/test_plates_listed.py -k 'not postgresql'",
     "plates/inbox.py": INBOX,
+    "plates/looks.py": HEALTH,
     "plates/listed.py": "unit/test_plates_listed.py -k 'not postgresql'",
     "plates/lister.py": "unit/test_plates_lister.py",
     "plates/notice_settings.py": "unit/test_notices.py",

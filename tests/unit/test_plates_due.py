@@ -6,7 +6,8 @@ import pytest
 from support.health_check import World
 
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL, STALENESS_THRESHOLD
-from tailhook.plates.health import MAX_SHARE, MAX_WATCHED, RESTLESS_S
+from tailhook.plates.health import MAX_SHARE, RESTLESS_S
+from tailhook.plates.looks import MAX_WATCHED
 
 
 def due_after(world: World, seconds: int) -> list[int]:

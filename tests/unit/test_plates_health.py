@@ -12,7 +12,8 @@ from support.timed_records import call, host_record, record, result, stamp, writ
 
 from tailhook.machines.plates import MAX_RECOVERY_TIME, SETTLING_TIME, STALENESS_THRESHOLD, Look
 from tailhook.plates.db import Database
-from tailhook.plates.health import Health, look_at
+from tailhook.plates.health import Health
+from tailhook.plates.looks import look_at
 from tailhook.plates.schemas import Report
 
 WAITING = ["tool_start:AskUserQuestion", "tool_start:ExitPlanMode", "stop_failure", "permission_asked"]

@@ -9,8 +9,8 @@ from support.timed_records import record, write
 
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
-from tailhook.plates import health
-from tailhook.plates.health import MAX_DECODED_BYTES, LookCache, Since, look_at
+from tailhook.plates import looks
+from tailhook.plates.looks import MAX_DECODED_BYTES, LookCache, Since, look_at
 from tailhook.plates.transcript_ends import last_words
 
 
@@ -52,7 +52,7 @@ def test_of_a_long_record_it_is_not_known_that_it_ends_the_turn(tmp_path, beyond
 def looked(monkeypatch):
     """Count the looks at transcripts."""
     paths = []
-    monkeypatch.setattr(health, "look_at", lambda path, since: paths.append(path) or look_at(path, since))
+    monkeypatch.setattr(looks, "look_at", lambda path, since: paths.append(path) or look_at(path, since))
     return paths
 
 

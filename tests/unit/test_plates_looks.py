@@ -8,7 +8,8 @@ import pytest
 from support.host import assistant
 from support.timed_records import call, host_record, record, result, write
 
-from tailhook.plates.health import LookBuilder, Since, look_at, transcript_of_agent
+from tailhook.plates.looks import LookBuilder, Since, look_at
+from tailhook.plates.signs import transcript_of_agent
 from tailhook.plates.transcript_ends import last_words
 
 
