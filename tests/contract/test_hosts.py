@@ -329,6 +329,16 @@ def test_a_hook_of_claude_codes_settings_leaves_the_events_of_another_host_to_th
     assert project.hook(json.dumps(payload).encode(), "--host", host).state["event"] == "DONE"
 
 
+@pytest.mark.parametrize(
+    ("agent", "blocks"), [("claude-code_2-1-329_harness", True), ("claude-code_2-1-329_agent", False)]
+)
+def test_claude_code_that_another_host_has_started_keeps_its_hooks(project, agent, blocks):
+    """In its hooks AI_AGENT ends with "harness", in its agent's shell with "agent"."""
+    project.env |= {"DEVIN_PROJECT_DIR": str(project.folder), "AI_AGENT": agent}
+    project.loop()
+    assert bool(project.stop("Hm.").stdout) is blocks
+
+
 def write_decisions(project, name):
     """Write a transcript: the agent took two decisions, two messages ago, and then used a tool."""
     decided, later = [{"type": "text", "text": MEMORABLE}], [{"type": "text", "text": "Nothing else."}]

@@ -68,7 +68,7 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
     if environment(b"TAILHOOK_DISABLE") == "1":
         return 0, None
     options = Options(argv)
-    if not options.other_host and any(map(environment, OTHER_HOSTS)):
+    if not options.other_host and any(map(environment, OTHER_HOSTS)) and not host_version():
         return 0, None
     disabled = [name for name, row in MACHINES.items() if "off_switch" in row and environment(row["off_switch"]) == "1"]
     if options.machines is not None and not set(options.machines).difference(disabled):
