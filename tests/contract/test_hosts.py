@@ -132,6 +132,10 @@ def test_no_loop_costs_no_word(project, stop, name, payload):
         ("cursor", {"hook_event_name": "afterAgentResponse"}),
         ("cursor", {"status": "aborted"}),
         ("cursor", {"status": "error"}),
+        ("antigravity", {"terminationReason": "TERMINATION_REASON_USER_CANCELED"}),
+        ("antigravity", {"terminationReason": "EXECUTOR_TERMINATION_REASON_MAX_FORCED_INVOCATIONS"}),
+        ("antigravity", {"terminationReason": "error"}),
+        ("antigravity", {"error": "quota"}),
         ("copilot", {"agentName": "explore"}),
     ],
 )
@@ -294,7 +298,16 @@ def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
 
 @pytest.mark.parametrize(
     "key",
-    ["session_id", "conversation_id", "workspace_roots", "loop_count", "status", "prompt_response", "timestamp"],
+    [
+        "session_id",
+        "conversation_id",
+        "workspace_roots",
+        "loop_count",
+        "status",
+        "prompt_response",
+        "timestamp",
+        "terminationReason",
+    ],
 )
 @pytest.mark.parametrize("value", [None, 5, 10**400, True, [], [5], {}, "", "\ud800", "a\x00b"])
 def test_no_value_of_a_field_breaks_the_hook(project, stop, key, value):

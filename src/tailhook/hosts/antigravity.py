@@ -28,6 +28,9 @@ RESUME_COMMAND = ""
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
+# Parts of a `terminationReason` of a stop by a person, by an error or by a limit. Its other values are the agent's own
+# stops: TERMINATION_REASON_NO_TOOL_CALL in published payloads.
+INTERRUPTIONS = "CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED"
 # Not PreToolUse: there a hook without an answer refuses the tool. PostToolUse does not name its tool.
 HOOKS_FILE: "HooksFileFields" = {
     "folder": ".gemini/config",
@@ -55,12 +58,16 @@ HOOKS_FILE: "HooksFileFields" = {
 def add_fields(payload: "dict[str, Any]") -> None:
     """Add the folder, the author of a prompt, and a task if the agent is not idle yet.
 
+    A turn that the agent did not end by itself is a failure: a block would go on with what a person has canceled.
     The model is asked several times in a turn, the first time with invocationNum 0. Without `fullyIdle` background
     work goes on, and wakes the agent.
     """
     folders = payload.get("workspacePaths")
     if isinstance(folders, list) and folders:
         payload.setdefault("cwd", folders[0])
+    reason = str(payload.get("terminationReason", "")).upper()  # only a stop has it, and an error
+    if payload.get("error") or any(end in reason for end in INTERRUPTIONS):
+        payload["hook_event_name"] = "StopFailure"
     if "invocationNum" in payload:
         payload.setdefault("source", "system" if payload["invocationNum"] else "user")
     if payload.get("fullyIdle") is False:
