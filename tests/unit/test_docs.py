@@ -39,6 +39,7 @@ README = ROOT / "README.md"
 COMMANDS = ROOT / "docs" / "commands.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+SECURITY = ROOT / "SECURITY.md"
 PROMISES = ROOT / "docs" / "promises.md"
 RECIPES = ROOT / "docs" / "recipes.md"
 INSTALLING = ROOT / "docs" / "installing.md"
@@ -54,7 +55,7 @@ PLATES = ROOT / "docs" / "machines" / "plates.md"
 PAGES = [
     README,
     CONTRIBUTING,
-    ROOT / "SECURITY.md",
+    SECURITY,
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "plugin").rglob("*.md")),
 ]
@@ -337,6 +338,11 @@ def test_the_page_on_scans_names_each_host_whose_transcripts_are_found():
     assert [host.NAME for host in found if host.TITLE.removesuffix(" CLI") not in SCAN.read_text()] == []
 
 
+def test_each_text_of_a_clone_that_an_agent_of_idle_reads_is_listed():
+    listed = {name for cells in rows(SECURITY) for name in re.findall("`([^`]+)`", cells[0])}
+    assert {f"idle.{key}" for key, kind in MACHINES["idle"]["keys"].items() if kind == "text"} - listed == set()
+
+
 def test_every_kind_of_code_is_documented():
     (kinds,) = re.findall(r"^The kinds are .*", (ROOT / "docs" / "library.md").read_text(), re.MULTILINE)
     stub = (ROOT / "src/tailhook/_core.pyi").read_text().partition("def code_spans(")[2].partition(">>>")[0]
@@ -356,7 +362,7 @@ def test_the_page_on_scans_lists_every_argument():
 @in_one_test(("flag", "names"), [("columns", set(LARGE)), ("redact", MASKED)])
 def test_each_text_on_large_or_on_masked_columns_names_them_all(flag, names):
     (row,) = [" ".join(cells[1:]) for cells in rows(SCAN) if cells[0].startswith(f"`--{flag}")]
-    (argument,) = re.findall(rf"^    {flag}: (.*)", scan.__doc__ or "", re.MULTILINE)
+    (argument,) = re.findall(rf"^    {flag}: (.*?)(?=^    \w+: |^$)", scan.__doc__ or "", re.MULTILINE | re.DOTALL)
     (printed,) = [one.help for one in resolve(["scan"])[0]._actions if f"--{flag}" in one.option_strings]
     assert set(re.findall(r"`(\w+)`", row)) == set(re.findall(r"`(\w+)`", argument)) == names
     assert set(re.findall(r"\w+", printed or "")) >= names

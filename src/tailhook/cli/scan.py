@@ -87,7 +87,7 @@ def add(commands: Commands) -> None:
     out = parser.add_argument_group("output")
     out.add_argument("--count", action="store_true", help="print only how many rows there are")
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
-    about = f"names with commas between them; {' and '.join(LARGE)} only if named"
+    about = f"names with commas between them; {', '.join(LARGE)} only if named"
     out.add_argument("--columns", action="append", metavar="LIST", help=about)
     form = out.add_mutually_exclusive_group()
     form.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
