@@ -28,9 +28,6 @@ RESUME_COMMAND = ""
 BLOCK_CAP = 0
 BLOCK_CAP_VARIABLE = ""
 BLOCK_CAP_COUNTS = ""
-# Parts of a `terminationReason` of a stop by a person, by an error or by a limit. Its other values are the agent's own
-# stops: TERMINATION_REASON_NO_TOOL_CALL in published payloads.
-INTERRUPTIONS = "CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED"
 # Not PreToolUse: there a hook without an answer refuses the tool. PostToolUse does not name its tool.
 HOOKS_FILE: "HooksFileFields" = {
     "folder": ".gemini/config",
@@ -65,8 +62,9 @@ def add_fields(payload: "dict[str, Any]") -> None:
     folders = payload.get("workspacePaths")
     if isinstance(folders, list) and folders:
         payload.setdefault("cwd", folders[0])
-    reason = str(payload.get("terminationReason", "")).upper()  # only a stop has it, and an error
-    if payload.get("error") or any(end in reason for end in INTERRUPTIONS):
+    # Only a stop has these two. In published payloads the agent's own is TERMINATION_REASON_NO_TOOL_CALL.
+    reason = str(payload.get("terminationReason", "")).upper()
+    if payload.get("error") or any(end in reason for end in ("CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED")):
         payload["hook_event_name"] = "StopFailure"
     if "invocationNum" in payload:
         payload.setdefault("source", "system" if payload["invocationNum"] else "user")
