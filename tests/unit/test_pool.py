@@ -320,6 +320,7 @@ def test_a_request_leaves_nothing_in_the_modules(tmp_path):
             message = {"type": "message", "role": "assistant", "content": content}
             write(project, {"timestamp": stamp(), "type": "response_item", "payload": message})
         stop = {
+            "cwd": str(project.folder),  # Devin has it in a variable
             **payload(project, MEMORABLE),
             **({"transcript_path": str(project.home / "host.jsonl")} if host == "codex" else {}),
         }
@@ -347,6 +348,7 @@ def test_a_request_leaves_nothing_in_the_modules(tmp_path):
     assert decided == {
         "claude-code": [*blocked, ("gate", "block"), memory],
         **{host: [*blocked, ("gate", "allow"), memory] for host in BY_HOST},  # their transcripts hold no edit here
+        "devin": [*blocked, ("gate", "allow"), ("memory", "allow")],  # its payloads name no transcript
     }
 
 
