@@ -171,6 +171,20 @@ def test_of_a_session_elsewhere_only_its_events_are_a_sign(world):
     assert shown(world) == "running"
 
 
+@pytest.mark.parametrize(
+    ("owner", "mono", "words"), [(OWNER, 5, "no sign for 3h"), (OWNER, None, "running"), (None, 5, "running")]
+)
+def test_an_event_that_comes_late_is_a_sign_of_when_it_happened(world, owner, mono, words):
+    """A daemon that did not run for hours finds old events in the spool; another computer's clock may differ."""
+    world.event("s", "prompt_submit", owner=owner, ts=int(1000 * (world.now - 3 * 3600)), mono=mono)
+    world.is_drained = lambda: False  # newer events may follow
+    world.health.check()
+    assert shown(world) == "running"
+    world.is_drained = lambda: True
+    world.health.check()
+    assert shown(world) == words
+
+
 def test_another_daemon_looks_after_the_sign_of_its_sessions(world):
     world.event("s", "prompt_submit", owner="another")
     let_pass(world, 3600)

@@ -237,12 +237,21 @@ class Health:
         self.read_stamps[path, finished_at] = stamp
         return stamp is not None and not is_same
 
+    def last_event(self, plate: Plate) -> float:
+        """Return when the newest event of a session happened, in Unix seconds.
+
+        If newer ones still wait in the spool, or no hook on this computer has timed it, the time when it came counts.
+        """
+        came = plate["updated_at"]
+        is_timed_here = plate["owner"] == self.owner and plate["event_mono"] is not None and self.is_drained()
+        return (min(came, plate["event_ts"]) if is_timed_here else came) / 1000
+
     def last_growth(self, plate: Plate, now: float) -> float:
-        """Return when the last event of a session came or a transcript of it was written, in Unix seconds.
+        """Return when the last event of a session happened or a transcript of it was written, in Unix seconds.
 
         Looks at the transcripts only if no event is fresh.
         """
-        last_event = plate["updated_at"] / 1000
+        last_event = self.last_event(plate)
         status = Status(plate["status"])
         if plate["owner"] != self.owner or not is_stuck(status, last_event, now, self.stuck_timeout):
             return last_event
@@ -250,7 +259,7 @@ class Health:
 
     def last_sign(self, plate: Plate, now: float) -> float:
         """Return when the last sign of a session came, in Unix seconds. Looks at its host only if no event is fresh."""
-        last_event = plate["updated_at"] / 1000
+        last_event = self.last_event(plate)
         if plate["owner"] != self.owner or not is_silent(Status(plate["status"]), last_event, now):
             return last_event
         if is_working(plate, self.host_status(plate), self.has_begun, self.is_suspended):
