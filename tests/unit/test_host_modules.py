@@ -299,6 +299,13 @@ def test_a_compaction_of_devin_is_a_start_and_a_stop_without_words_only_ends_the
     assert translate_payload(DEVIN, theirs) == {**theirs, **ours}
 
 
+def test_an_error_of_a_tool_of_antigravity_does_not_end_its_turn():
+    assert translate_payload(antigravity, {"hook_event_name": "PostToolUse", "error": "No such file"}) == {
+        "hook_event_name": "PostToolUse",
+        "error": "No such file",
+    }
+
+
 def test_a_payload_of_devin_gets_the_projects_folder(monkeypatch):
     monkeypatch.setitem(posix.environ, b"DEVIN_PROJECT_DIR", b"/p")
     assert translate_payload(DEVIN, {"hook_event_name": "Stop"})["cwd"] == "/p"

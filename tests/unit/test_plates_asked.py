@@ -138,7 +138,7 @@ def test_of_a_tool_with_many_inputs_it_is_shown_how_many_are_left_out(asked):
     given = {f"name-{number}": f"value {number}" for number in range(MAX_INPUTS + 3)}
     *shown, last = asked("mcp__db__fill", use("mcp__db__fill", given))["inputs"]
     assert [one["name"] for one in shown] == list(given)[:MAX_INPUTS]
-    assert last == {"name": "…", "text": "3 more inputs, which are not shown"}
+    assert last == {"name": "…", "text": "3 more, not shown"}
 
 
 def test_a_session_that_waits_for_nothing_asks_nothing(database):

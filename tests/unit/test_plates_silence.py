@@ -185,6 +185,16 @@ def test_an_event_that_comes_late_is_a_sign_of_when_it_happened(world, owner, mo
     assert shown(world) == words
 
 
+def test_a_check_reads_the_spool_once_for_all_sessions(world):
+    for number in range(20):
+        world.event(f"s{number}", "prompt_submit", ts=int(1000 * (world.now - 3 * 3600)), mono=5)
+    asked = []
+    world.is_drained = lambda: asked.append(world.now) or True
+    world.health.check()
+    assert len(asked) == 1
+    assert {shown(world, f"s{number}") for number in range(20)} == {"no sign for 3h"}
+
+
 def test_another_daemon_looks_after_the_sign_of_its_sessions(world):
     world.event("s", "prompt_submit", owner="another")
     let_pass(world, 3600)

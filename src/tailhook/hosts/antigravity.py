@@ -62,10 +62,10 @@ def add_fields(payload: "dict[str, Any]") -> None:
     folders = payload.get("workspacePaths")
     if isinstance(folders, list) and folders:
         payload.setdefault("cwd", folders[0])
-    # Only a stop has these two. In published payloads the agent's own is TERMINATION_REASON_NO_TOOL_CALL.
-    reason = str(payload.get("terminationReason", "")).upper()
-    if payload.get("error") or any(end in reason for end in ("CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED")):
-        payload["hook_event_name"] = "StopFailure"
+    if "terminationReason" in payload:  # a stop; in published payloads the agent's own: TERMINATION_REASON_NO_TOOL_CALL
+        reason = str(payload["terminationReason"]).upper()
+        if payload.get("error") or any(end in reason for end in ("CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED")):
+            payload["hook_event_name"] = "StopFailure"
     if "invocationNum" in payload:
         payload.setdefault("source", "system" if payload["invocationNum"] else "user")
     if payload.get("fullyIdle") is False:

@@ -59,7 +59,7 @@ def read_asked(plate: Plate, can_read: bool) -> AskedOut | None:
         values = list(given.items())[:MAX_INPUTS]
         asked["inputs"] = [{"name": shown_text(name), "text": shown_value(name, value)} for name, value in values]
         if left_out := len(given) - len(values):
-            asked["inputs"].append({"name": ELLIPSIS, "text": f"{left_out} more inputs, which are not shown"})
+            asked["inputs"].append({"name": ELLIPSIS, "text": f"{left_out} more, not shown"})
     elif tool.about:
         asked["inputs"] = [{"name": "", "text": tool.about}]
     return asked

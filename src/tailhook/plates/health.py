@@ -99,6 +99,7 @@ class Health:
         self.database = database
         self.owner = owner
         self.is_drained = is_drained
+        self.has_read_all = False  # whether every event in the spool was stored when the check began
         self.clock = clock
         self.uptime = uptime
         self.looks = LookCache()
@@ -152,6 +153,7 @@ class Health:
         if now < self.resting:
             return 0
         changed = 0
+        self.has_read_all = self.is_drained()
         kept = self.database.open_plates(self.owner)
         self.watch(kept)
         self.first = {key: self.first[key] for plate in kept if (key := key_of(plate)) in self.first}
@@ -243,7 +245,7 @@ class Health:
         If newer ones still wait in the spool, or no hook on this computer has timed it, the time when it came counts.
         """
         came = plate["updated_at"]
-        is_timed_here = plate["owner"] == self.owner and plate["event_mono"] is not None and self.is_drained()
+        is_timed_here = plate["owner"] == self.owner and plate["event_mono"] is not None and self.has_read_all
         return (min(came, plate["event_ts"]) if is_timed_here else came) / 1000
 
     def last_growth(self, plate: Plate, now: float) -> float:
