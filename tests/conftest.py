@@ -79,6 +79,17 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.line(line)
 
 
+@pytest.fixture(scope="session")
+def postgres_url():
+    """Yield the URL of a PostgreSQL server that tests share; skips a test if PostgreSQL is not installed."""
+    from support.postgres import postgres  # it needs SQLAlchemy, which not every test has
+
+    with postgres() as url:
+        if url is None:
+            pytest.skip("PostgreSQL is not installed")
+        yield url
+
+
 # ---- the hook as a process ---------------------------------------------------
 
 

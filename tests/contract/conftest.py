@@ -13,7 +13,6 @@ from support.daemon import daemon_in
 from support.host import COVERAGE, ENVIRONMENT, HANGS_S, SANITIZER, short_folder, tailhook
 from support.library_sample import said, text, write_sample
 from support.pool import PACKAGE, Pool, set_constants
-from support.postgres import postgres, wait_for
 
 # The tests of these modules run each hook cold and warm, and compare the two.
 IN_BOTH_FORMS = {
@@ -73,16 +72,6 @@ def patient_pool(home, site):
     """Yield a pool of such a copy: on a busy machine, a test takes longer than a hook waits otherwise."""
     with Pool(home, package=site) as one:
         yield one
-
-
-@pytest.fixture(scope="module")
-def postgres_url():
-    """Yield the URL of a PostgreSQL server for one module; skips its tests if PostgreSQL is not installed."""
-    with postgres() as url:
-        if url is None:
-            pytest.skip("PostgreSQL is not installed")
-        wait_for(url)
-        yield url
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,8 @@
-"""A PostgreSQL server for the tests: the installed programs, a folder of its own, a port of its own."""
+"""A PostgreSQL server for the tests: the installed programs, in a folder of its own."""
 
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -11,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
-
-from support.host import HANGS_S
 
 
 def program(name):
@@ -23,7 +20,10 @@ def program(name):
 
 @contextmanager
 def postgres():
-    """Yield the URL of a starting server; None if PostgreSQL is not installed. It runs until the block ends."""
+    """Yield the URL of a server; None if PostgreSQL is not installed. It runs until the block ends.
+
+    It listens at a socket in its folder: another program could take a free port before the server does.
+    """
     initdb, server = program("initdb"), program("postgres")
     if not initdb or not server:
         yield None
@@ -32,31 +32,26 @@ def postgres():
     with tempfile.TemporaryDirectory(prefix="tailhook-pg-") as folder:
         if user:
             shutil.chown(folder, "nobody")
-        data = Path(folder) / "data"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder, **user}
-        subprocess.run([initdb, "-D", data, "-U", "tests", "-A", "trust", "-N"], check=True, **quiet)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        argv = [server, "-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", folder, "-F"]
-        running = subprocess.Popen(argv, **quiet)
+        data, log = Path(folder) / "data", Path(folder) / "log"
+        with log.open("wb") as out:
+            words = {"stdout": out, "stderr": out, "cwd": folder, **user}
+            subprocess.run([initdb, "-D", data, "-U", "tests", "-A", "trust", "-N"], check=True, **words)
+            running = subprocess.Popen([server, "-D", data, "-h", "", "-k", folder, "-F"], **words)
+        url = f"postgresql+psycopg://tests@/postgres?host={folder}"
         try:
-            subprocess.run(
-                [program("pg_isready"), "-h", "127.0.0.1", "-p", str(port), "-t", "30"], check=False, **quiet
-            )
-            yield f"postgresql+psycopg://tests@127.0.0.1:{port}/postgres"
+            while not takes_connections(url):
+                assert running.poll() is None, log.read_text()
+                time.sleep(0.05)
+            yield url
         finally:
             running.send_signal(signal.SIGQUIT)  # leaves at once, with clients connected
-            running.wait(30)
+            running.wait()
 
 
-def wait_for(url):
-    """Wait until the server takes connections."""
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
-    end = time.monotonic() + HANGS_S
-    while True:
-        try:
-            engine.connect().close()
-            return
-        except sa.exc.OperationalError:
-            assert time.monotonic() < end
-            time.sleep(0.05)
+def takes_connections(url):
+    """Return whether the server takes connections."""
+    try:
+        sa.create_engine(url, poolclass=sa.NullPool).connect().close()
+    except sa.exc.OperationalError:
+        return False
+    return True

@@ -5,16 +5,8 @@ from itertools import count
 
 import pytest
 import sqlalchemy as sa
-from support.postgres import postgres, wait_for
 
 numbers = count(1)  # of the databases on PostgreSQL
-
-
-@pytest.fixture(scope="session")
-def server():
-    """Yield a PostgreSQL server, or None if it is not installed."""
-    with postgres() as url:
-        yield url
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -25,18 +17,15 @@ def url(request, tmp_path):
         from support.databases import database_in
 
         return database_in(tmp_path) if has_tables else f"sqlite:///{tmp_path}/plates.db"
-    base = request.getfixturevalue("server")
-    if base is None:
-        pytest.skip("PostgreSQL is not installed")
     if has_tables:
         return emptied(request.getfixturevalue("tables"))
-    return new_database(base)
+    return new_database(request.getfixturevalue("postgres_url"))
 
 
 @pytest.fixture(scope="session")
-def tables(server):
+def tables(postgres_url):
     """Return the URL of a database on the PostgreSQL server that tests share, one after the other."""
-    return new_database(server)
+    return new_database(postgres_url)
 
 
 def emptied(url):
@@ -53,7 +42,6 @@ def emptied(url):
 def new_database(base):
     """Make a database on the PostgreSQL server. Returns its URL."""
     name = f"test_{os.getpid()}_{next(numbers)}"
-    wait_for(base)
     admin = sa.create_engine(base, isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(sa.text(f"CREATE DATABASE {name}"))
