@@ -203,11 +203,11 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
     assert "the next hook starts one" in tailhook("pool", "status", env={"HOME": str(home)}, cwd=home).stdout
     attempt = pool.folder / "pool-start"
     attempt.write_text("started\n")
-    os.utime(attempt, (time.time() - 20,) * 2)
+    os.utime(attempt, (time.time() + 20,) * 2)  # counts as 20 s ago, and becomes younger first
     output = tailhook("pool", "status", env={"HOME": str(home)}, cwd=home).stdout
     (finding,) = check_pool(pool.argv[0])
     for text in (output, finding.what):
-        assert re.search(r"a hook starts one, in (3\d|40) s at the earliest", text), text
+        assert re.search(r"a hook starts one, in ([45]\d|60) s at the earliest", text), text
 
 
 @LINUX

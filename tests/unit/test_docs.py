@@ -422,11 +422,12 @@ def test_the_benchmark_of_the_library_that_a_page_shows_measures_it(tmp_path):
     (program,) = [content for info, content in fences(BENCHMARK) if info == "python"]
     known: dict[str, object] = {}
     exec(program, known)
+    known["time"] = SimpleNamespace(perf_counter=time.thread_time)  # a busy computer does not change it
 
     def benchmark(run):
-        began = time.perf_counter()
+        began = time.thread_time()
         found = run()
-        benchmark.stats.stats.median = time.perf_counter() - began
+        benchmark.stats.stats.median = time.thread_time() - began
         return found
 
     benchmark.stats = SimpleNamespace(stats=SimpleNamespace(median=math.inf))
