@@ -246,6 +246,26 @@ def test_what_was_hidden_last_is_shown_again_by_u_or_by_undo(daemon, board):
     assert hidden(daemon) == set()
 
 
+def test_undo_means_the_last_one_though_the_daemon_has_not_answered_yet(daemon, board):
+    for name in ("one", "two"):
+        daemon.post("stop", name, project_path=f"/{name}")
+        expect(row(board, name)).to_be_visible()
+    row(board, "one").locator(".open").focus()
+    board.keyboard.press("d")
+    expect(board.locator("#undo")).to_contain_text("Hidden: one")
+    held = []
+    board.route("**/plates/two", lambda route: held.append((route, route.fetch())), times=1)
+    row(board, "two").locator(".open").focus()
+    board.keyboard.press("d")
+    expect(row(board, "two")).to_have_count(0)  # the stream was faster
+    board.keyboard.press("u")
+    ((route, answer),) = held
+    route.fulfill(response=answer)
+    expect(row(board, "two")).to_be_visible()
+    expect(board.locator("#undo")).to_contain_text("Hidden: one")
+    assert hidden(daemon) == {"one"}
+
+
 def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_closed_ones(daemon, open_board):
     board = open_board(daemon)
     daemon.post("stop", "one", project_path="/one")

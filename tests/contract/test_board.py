@@ -1,5 +1,6 @@
 """`tailhook board` on a running daemon: every key, pressed like by a person."""
 
+import asyncio
 import json
 import re
 import signal
@@ -201,7 +202,7 @@ def test_a_list_that_is_longer_than_the_terminal_scrolls_with_the_cursor(board_d
         board_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
-        await person.sees("project-00")
+        await person.sees("30 working", "project-00")  # all have come
         await person.press("end")
         await person.sees("project-29")
         await person.misses("project-00")
@@ -400,6 +401,30 @@ def test_d_hides_the_chosen_session_and_u_shows_it_again(board_daemon):
 
     sit(play)
     assert board_daemon.plates() == before
+
+
+def test_u_means_the_last_one_though_the_daemon_has_not_answered_yet(board_daemon):
+    populate(board_daemon)
+
+    async def play(person):
+        mark, may_answer = person.app.source.mark, asyncio.Event()
+
+        async def answer_late(*args, **fields):
+            await mark(*args, **fields)
+            await may_answer.wait()
+
+        await person.sees("shop")
+        await person.press("down", "d")
+        await person.sees("Hidden: mail")
+        person.app.source.mark = answer_late
+        last = person.chosen
+        await person.press("d")
+        await person.until(lambda: hidden(board_daemon) == {"failing", last})
+        await person.press("u")
+        may_answer.set()
+        await person.until(lambda: hidden(board_daemon) == {"failing"})
+
+    sit(play)
 
 
 def test_a_hidden_session_cannot_be_shown_with_u_after_ten_seconds_but_with_c_and_d(board_daemon):

@@ -49,6 +49,20 @@ def measured(argv: list[str]) -> list[str]:
     return [sys.executable, "-I", str(Path(__file__).with_name("covered_hook.py")), *argv[3:]]
 
 
+def run_hook(argv: list[str], payload: bytes, **options: Any) -> "subprocess.CompletedProcess[Any]":
+    """Run a hook to its end. Its payload is in the pipe before it starts, if there is room.
+
+    A hook waits a short time for its payload. The process that writes it may be away for longer on a busy machine.
+    """
+    options = {"capture_output": True, "check": False, "timeout": HANGS_S, **options}
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stdin:
+        os.set_blocking(writing, False)
+        with open(writing, "wb", buffering=0) as out:
+            is_whole = out.write(payload) == len(payload)
+        return subprocess.run(argv, **options, **({"stdin": stdin} if is_whole else {"input": payload}))
+
+
 MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory machine, two decisions
 PROMPT = "Make the tests pass."
 RECORD_NUMBERS = count(1)  # no two records have one uuid: the second would be old
@@ -171,19 +185,11 @@ class Project:
         }
         return {key: value for key, value in common.items() if value is not None}
 
-    def hook(self, stdin: bytes, *flags: str, timeout: float = 30, read: bool = True) -> Stop:
+    def hook(self, stdin: bytes, *flags: str, timeout: float = HANGS_S, read: bool = True) -> Stop:
         """Run the hook on raw input, and read the store that it left."""
 
         def run(argv: list[str]) -> "subprocess.CompletedProcess[bytes]":
-            return subprocess.run(
-                argv,
-                input=stdin,
-                env=self.env,
-                cwd=self.folder,
-                capture_output=True,
-                timeout=timeout,
-                check=False,
-            )
+            return run_hook(argv, stdin, env=self.env, cwd=self.folder, timeout=timeout)
 
         done = self.run([*self.argv, *flags], run)
         state = jwz.newest(self.folder) if read else None

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, tailhook, wait_until
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, run_hook, tailhook, wait_until
 from support.oracles import jwz
 from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
@@ -127,16 +127,8 @@ class Pool:
 
     def hook(self, payload: dict, argv: list[str] | None = None, cwd: Path | None = None, **env: str):
         """Run a hook that asks the idle machine."""
-        return subprocess.run(
-            argv or [*self.argv, "idle"],
-            input=json.dumps(payload),
-            env={**self.env, **env},
-            cwd=cwd or self.home,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=STARTS,
-        )
+        argv = argv or [*self.argv, "idle"]
+        return run_hook(argv, json.dumps(payload).encode(), env={**self.env, **env}, cwd=cwd or self.home, text=True)
 
     def stop_until_warm(self, cwd: Path | None = None, **env: str) -> None:
         """Run stops until a worker answers one: on a busy machine a worker may not be ready in time."""

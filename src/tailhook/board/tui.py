@@ -120,7 +120,8 @@ class Board(App[None]):
         self.closed = False  # whether closed and hidden plates are shown
         self.closed_count = 0  # closed plates that the daemon has
         self.backlog = 0  # events that the daemon has yet to store
-        self.undoable: list[tuple[str, float]] = []  # hidden sessions, each with the end of its time to undo
+        # Hidden sessions, each with the end of its time to undo, and with whether the daemon has hidden it.
+        self.undoable: list[tuple[str, float, asyncio.Task[bool]]] = []
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
@@ -415,17 +416,26 @@ class Board(App[None]):
     async def action_dismiss(self) -> None:
         """Hide the selected plate, or show it again if it is hidden. Nothing is deleted."""
         plate = self.list.chosen
-        if plate is None or not await self.hide(plate, not plate["hidden"]) or plate["hidden"]:
+        if plate is None:
             return
-        self.undoable.append((plate["session_id"], self.now() + UNDO_S))
-        self.notify("u: undo", title=f"Hidden: {plate['name']}", timeout=UNDO_S, markup=False)
+        is_done = asyncio.create_task(self.hide(plate, not plate["hidden"]))
+        if plate["hidden"]:
+            await is_done
+            return
+        one = (plate["session_id"], self.now() + UNDO_S, is_done)
+        self.undoable.append(one)  # before the answer: the stream may remove its row earlier
+        if await is_done:
+            self.notify("u: undo", title=f"Hidden: {plate['name']}", timeout=UNDO_S, markup=False)
+        elif one in self.undoable:
+            self.undoable.remove(one)
 
     @work
     async def action_undo(self) -> None:
         """Show the last hidden session again, if it was hidden a short time ago."""
-        session_id, until = self.undoable.pop() if self.undoable else ("", 0.0)
-        plate = self.plates.get(session_id)
-        if plate and self.now() <= until:
+        if not self.undoable:
+            return
+        session_id, until, is_done = self.undoable.pop()
+        if self.now() <= until and await is_done and (plate := self.plates.get(session_id)):
             self.clear_notifications()
             await self.hide(plate, False)
 

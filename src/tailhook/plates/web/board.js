@@ -35,7 +35,7 @@ let withClosed = false;
 let maxRows = MAX_ROWS;
 let byProject = false;
 const withAll = new Set(); // the keys of the sections whose folded rows are shown
-let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name }
+let undoable = []; // sessions that were hidden within the last UNDO_MS: { id, name, isDone }
 let drawing = 0;
 
 // ---- the daemon's events ----
@@ -417,15 +417,16 @@ async function copyResume(id) {
 async function toggleHidden(id) {
   const plate = plates.get(id);
   if (!plate) return;
-  const name = line(plate.name);
-  if (!(await hide(id, !plate.hidden))) return;
-  if ($("#details").open && shownDetails() === id) $("#details").close();
-  undoable = undoable.filter((one) => one.id !== id);
-  if (!plate.hidden) {
-    const one = { id, name };
-    undoable.push(one);
+  const hides = !plate.hidden;
+  const one = { id, name: line(plate.name), isDone: hide(id, hides) };
+  if (hides) {
+    undoable.push(one); // before the answer: the stream may remove its row earlier
     setTimeout(() => forget(one), UNDO_MS);
+    drawUndo();
   }
+  if (!(await one.isDone)) return forget(one);
+  if ($("#details").open && shownDetails() === id) $("#details").close();
+  undoable = undoable.filter((other) => other.id !== id || other === one);
   drawUndo();
 }
 
@@ -444,10 +445,10 @@ async function hide(id, hidden) {
   }
 }
 
-function undo() {
+async function undo() {
   const last = undoable.pop();
   drawUndo();
-  if (last) hide(last.id, false);
+  if (await last?.isDone) hide(last.id, false);
 }
 
 function forget(one) {
