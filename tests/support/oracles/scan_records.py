@@ -150,10 +150,8 @@ def read_restated(line: bytes, head: Head, known: set[str]) -> list[Record]:
 def tool_use(use_id: Any, name: Any, value: Any, source: str | None) -> ToolUse:
     """Return a tool use with its edited file or its command.
 
-    file: `file_path` of Edit, Write, MultiEdit, write_file and replace, `notebook_path` of NotebookEdit, `path` of
-    edit, create and str_replace_editor, the first file of an apply_patch; reading is not editing.
-    command: `command` of Bash, PowerShell, shell, shell_command, local_shell, run_shell_command, bash and powershell,
-    `cmd` of exec_command. A list of words is joined with spaces.
+    file: the member in `EDITORS`, or the first file of an apply_patch; reading is not editing.
+    command: the member in `SHELLS`. A list of words is joined with spaces.
     """
     use = ToolUse(short_string(use_id), short_string(name), source)
     fields = mapping(value)
