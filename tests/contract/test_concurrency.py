@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import HANGS_S, assistant, frame, looping, ralph_page
+from support.host import HANGS_S, assistant, frame, looping, ralph_page, run_on_payload
 from support.long_runs import IS_LONG
 from support.oracles import jwz
 from support.pool import wait_until
@@ -70,7 +70,7 @@ def stop_elsewhere(project):
     elsewhere.mkdir(exist_ok=True)
     payload = json.dumps(project.payload(session_id="other", cwd=str(elsewhere)))
     env = {**project.env, "CLAUDE_PROJECT_DIR": str(elsewhere)}
-    subprocess.run(project.argv, env=env, cwd=elsewhere, input=payload.encode(), capture_output=True, check=True)
+    run_on_payload(project.argv, payload.encode(), env=env, cwd=elsewhere, check=True)
 
 
 @pytest.mark.parametrize("store", ["jwz", "file"])

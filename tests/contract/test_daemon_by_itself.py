@@ -4,13 +4,12 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from support.daemon import answers, daemon_pid, wait_until
-from support.host import measured
+from support.host import measured, run_on_payload
 
 MODULES = ("uvicorn", "secrets", "sitecustomize", "usercustomize", "tailhook", "sqlalchemy")
 # Like a command that the user types: Python does not look for modules in the project's folder.
@@ -30,9 +29,9 @@ def started(request, own, project):
         (project.folder / f"{name}.py").write_text(f"open({str(project.home / 'ran')!r}, 'w')\nraise SystemExit(3)\n")
     argv = measured([*project.argv[:-1], "plates"]) if request.param == "hook" else BOARD
     own.pipe, writing = os.pipe()
-    subprocess.run(
+    run_on_payload(
         argv,
-        input=json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(),
+        json.dumps(project.payload(hook_event_name="UserPromptSubmit")).encode(),
         env={**own.env, "PYTHONPATH": str(project.folder), "TAILHOOK_RUN_ID": "secret"},
         cwd=project.folder,
         pass_fds=[writing],

@@ -1,10 +1,9 @@
 """The memory of a hook: little more than the interpreter, and twice the longest line that it reads."""
 
 import json
-import subprocess
 
 import pytest
-from support.host import SANITIZER, assistant
+from support.host import SANITIZER, assistant, run_on_payload
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="a sanitizer keeps memory of its own")
 
@@ -22,9 +21,7 @@ posix.write(2, b"\\n%d" % usage.ru_maxrss)
 def peak(project, argv):
     """Return the largest amount of memory, in KiB, that the process had."""
     payload = json.dumps(project.payload()).encode()
-    done = subprocess.run(
-        [argv[0], "-I", "-S", "-c", MEASURE, *argv], input=payload, env=project.env, capture_output=True, check=True
-    )
+    done = run_on_payload([argv[0], "-I", "-S", "-c", MEASURE, *argv], payload, env=project.env, check=True)
     return int(done.stderr.rpartition(b"\n")[2])
 
 

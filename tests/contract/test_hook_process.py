@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import MEMORABLE, Started, assistant, frame, looping
+from support.host import MEMORABLE, Started, assistant, frame, looping, run_on_payload
 from support.oracles import jwz
 
 # ---- the argv ----------------------------------------------------------------
@@ -195,9 +195,7 @@ def test_a_closed_stdout_still_blocks_by_the_exit_code(project):
     project.loop()
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
     script = f"exec {' '.join(project.argv)} >&-"
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], input=payload, env=project.env, cwd=project.folder, capture_output=True, check=False
-    )
+    done = run_on_payload(["/bin/sh", "-c", script], payload, env=project.env, cwd=project.folder)
     assert done.returncode == 2
 
 
@@ -444,7 +442,7 @@ def test_a_hook_whose_own_folder_is_gone_acts_on_the_project(project):
 
     def run(argv):
         gone.mkdir()
-        return subprocess.run(argv, input=payload, env=env, cwd=gone, capture_output=True, check=False)
+        return run_on_payload(argv, payload, env=env, cwd=gone)
 
     done = project.run(["/bin/sh", "-c", script], run)
     assert (done.returncode, b"[ITERATION 2/10]" in done.stdout) == (2, True)
@@ -461,7 +459,7 @@ def test_a_folder_that_is_too_deep_for_a_path_has_the_loop_above_it(project, has
 
     def run(argv):
         try:
-            return subprocess.run(argv, input=payload, env=env, cwd=project.folder, capture_output=True, check=False)
+            return run_on_payload(argv, payload, env=env, cwd=project.folder)
         finally:
             shutil.rmtree(project.folder / name)
 
@@ -509,9 +507,7 @@ def test_a_full_disk_lets_the_agent_go_and_loses_nothing(project):
     limit = len(before) + 100
     script = f"trap '' XFSZ; exec prlimit --fsize={limit} {' '.join(project.argv)}"
     payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
-    done = subprocess.run(
-        ["/bin/sh", "-c", script], input=payload, env=project.env, cwd=project.folder, capture_output=True, check=False
-    )
+    done = run_on_payload(["/bin/sh", "-c", script], payload, env=project.env, cwd=project.folder)
     assert (done.returncode, done.stdout) == (0, b"")
     assert (project.folder / ".jwz" / "messages.jsonl").read_bytes() == before
     assert project.stop("Hm.").answer["reason"].startswith("[ITERATION 2/10]")

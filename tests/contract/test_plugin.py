@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import Stop
+from support.host import Stop, run_on_payload
 
 import tailhook
 from tailhook.install.hooks import find_ours, values_of, with_hooks
@@ -51,15 +51,9 @@ def launch(project, scripts, tmp_path):
     project.env |= {"PATH": f"{scripts}:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(tmp_path / "data" / "tailhook")}
 
     def run(said: str = "Hm.", **env: str) -> Stop:
-        done = subprocess.run(
-            ["sh", LAUNCHER, *FLAGS],
-            input=json.dumps(project.payload(last_assistant_message=said)),
-            env={**project.env, **env},
-            cwd=project.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        payload = json.dumps(project.payload(last_assistant_message=said)).encode()
+        argv = ["sh", LAUNCHER, *FLAGS]
+        done = run_on_payload(argv, payload, env={**project.env, **env}, cwd=project.folder, text=True)
         return Stop(done.returncode, done.stdout, done.stderr)
 
     return run

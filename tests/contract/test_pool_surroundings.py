@@ -13,7 +13,7 @@ import sys
 from itertools import count
 
 import pytest
-from support.host import Started, ralph_page, tailhook
+from support.host import Started, ralph_page, run_on_payload, tailhook
 from support.native_client import ready_message
 from support.pool import (
     LINUX,
@@ -389,9 +389,7 @@ def test_a_folder_may_be_gone_or_have_a_name_that_is_not_utf_8(home, pool):
     gone = home / "gone"
     gone.mkdir()
     script = f'cd {gone}; rmdir {gone}; exec "$@"'
-    done = subprocess.run(
-        ["sh", "-c", script, "sh", *pool.argv, "idle"], env=pool.env, input=json.dumps(STOP).encode(), check=False
-    )
+    done = run_on_payload(["sh", "-c", script, "sh", *pool.argv, "idle"], json.dumps(STOP).encode(), env=pool.env)
     assert done.returncode == 0
     odd = os.fsdecode(b"caf\xe9")
     project = looping_project(home, odd)

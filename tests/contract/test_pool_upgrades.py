@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, Started, tailhook
+from support.host import ENVIRONMENT, Started, run_on_payload, tailhook
 from support.pool import (
     STARTS,
     STOP,
@@ -192,7 +192,7 @@ def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
     assert (client.name, hook["args"][0]) == ("tailhook-hook", "hook")
     assert stat.S_IMODE(client.stat().st_mode) == 0o700
     env = {**ENVIRONMENT, "HOME": str(home)}
-    done = subprocess.run([client, *hook["args"]], env=env, input=json.dumps(STOP), text=True, check=False)
+    done = run_on_payload([client, *hook["args"]], json.dumps(STOP).encode(), env=env)
     assert done.returncode == 0
     wait_until(lambda: json.loads(run("pool", "status", "--json"))["running"])
     facts = json.loads(run("doctor", "--json"))

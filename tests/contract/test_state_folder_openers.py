@@ -6,14 +6,13 @@ after the check.
 
 import ast
 import json
-import subprocess
 import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import HANGS_S, MEMORABLE, PROMPT, assistant, wait_until
+from support.host import MEMORABLE, PROMPT, assistant, run_on_payload, wait_until
 
 import tailhook
 
@@ -167,8 +166,7 @@ def test_no_file_is_opened_before_the_folder_was_found_safe(project, tmp_path):
 
     def run(*words, **payload):
         argv = [sys.executable, "-m", "tailhook", *words]
-        options = {"env": env, "cwd": project.folder, "capture_output": True, "text": True, "timeout": HANGS_S}
-        done = subprocess.run(argv, input=json.dumps(payload), check=False, **options)
+        done = run_on_payload(argv, json.dumps(payload).encode(), env=env, cwd=project.folder, text=True)
         assert done.returncode in (0, 2), done.stderr
 
     with daemon_in(project.home) as daemon:

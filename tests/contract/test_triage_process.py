@@ -3,14 +3,13 @@
 import json
 import os
 import re
-import subprocess
 import sys
 import time
 from datetime import datetime
 from pathlib import Path
 
 import pytest
-from support.host import SANITIZER
+from support.host import SANITIZER, run_on_payload
 from support.install import write_hooks
 from support.triage import Agent, entry, group, pipeline, planning
 
@@ -333,9 +332,7 @@ def test_a_state_is_saved_in_little_memory(project):
         "os.execv(sys.argv[1], sys.argv[1:])"
     )
     argv = [sys.executable, "-I", "-S", "-c", limited, *project.argv]
-    done = subprocess.run(
-        argv, input=json.dumps(project.payload()).encode(), env=project.env, capture_output=True, check=False
-    )
+    done = run_on_payload(argv, json.dumps(project.payload()).encode(), env=project.env)
     assert (done.returncode, done.stderr) == (0, b"")
     assert phase(path) == "aggregation"
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, Started, short_folder, tailhook
+from support.host import ENVIRONMENT, Started, run_on_payload, short_folder, tailhook
 from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
 from support.terminal import Terminal
 
@@ -93,7 +93,7 @@ def test_what_hooks_have_saved_is_named(user):
     event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
     argv = [sys.executable, "-m", "tailhook", "hook", "plates"]
     env = {**user.env, "TAILHOOK_NO_AUTOSTART": "1"}
-    subprocess.run(argv, input=json.dumps(event), env=env, cwd=user.project, text=True, check=True)
+    run_on_payload(argv, json.dumps(event).encode(), env=env, cwd=user.project, check=True)
     folder = user.home / ".local" / "state" / "tailhook"
     assert f"What hooks, loops and the daemon have saved stays: {folder}\n" in user.run("uninstall", "--yes")
     assert folder.exists()
@@ -124,7 +124,7 @@ def test_a_client_that_hooks_written_by_hand_use_stays(user):
     hook = {"type": "command", "command": str(client), "args": ["hook"]}
     settings.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
     assert f"{client} stays: {settings} has hooks that use it." in user.run("uninstall", "--yes")
-    done = subprocess.run([client, "hook"], input=json.dumps(STOP), env=user.env, text=True, capture_output=True)
+    done = run_on_payload([client, "hook"], json.dumps(STOP).encode(), env=user.env, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -174,7 +174,7 @@ def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user
     hook = json.loads(user.run("hook-command", "--cold", "plates"))
     event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
     env = {name: value for name, value in user.env.items() if name != "TAILHOOK_NO_AUTOSTART"}
-    subprocess.run(hook, input=json.dumps(event), env=env, cwd=user.project, text=True, check=True, capture_output=True)
+    run_on_payload(hook, json.dumps(event).encode(), env=env, cwd=user.project, check=True)
     wait_until(lambda: (state / "daemon-lock").exists() and (state / "plates.db").exists())
     pid = int((state / "daemon-lock").read_text().split()[0])
     output = user.run("uninstall", "--yes")
@@ -194,7 +194,7 @@ def test_the_client_of_another_state_folder_goes_with_its_hooks(user, installed,
     user.run("install", "--yes", **env)
     argv = json.loads(settings.read_text())["hooks"]["Stop"][0]["hooks"][0]
     hook = [argv["command"], *argv["args"]]
-    subprocess.run(hook, input=json.dumps(STOP), env={**user.env, **env}, text=True, check=True, capture_output=True)
+    run_on_payload(hook, json.dumps(STOP).encode(), env={**user.env, **env}, check=True)
     state = user.home / (installed or ".local/state")
     wait_until(lambda: any(state.glob("tailhook/run/pool/*.*")))
     output = user.run("uninstall", "--yes", folder=user.home / below, XDG_STATE_HOME=str(user.home / "second"))

@@ -2,11 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 
 import pytest
-from support.host import HANGS_S, Stop
+from support.host import Stop, run_on_payload
 from support.install import write_hooks
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
@@ -16,9 +15,7 @@ OTHER_USER = 65534
 def run_on_full_disk(project, argv, stdin=b""):
     """Run a program that can write nothing into a file, and return its result."""
     script = ["/bin/sh", "-c", "trap '' XFSZ; exec prlimit --fsize=0 \"$@\"", "sh", *argv]
-    return subprocess.run(
-        script, input=stdin, env=project.env, cwd=project.folder, capture_output=True, check=False, timeout=HANGS_S
-    )
+    return run_on_payload(script, stdin, env=project.env, cwd=project.folder)
 
 
 @pytest.fixture

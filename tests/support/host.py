@@ -49,7 +49,7 @@ def measured(argv: list[str]) -> list[str]:
     return [sys.executable, "-I", str(Path(__file__).with_name("covered_hook.py")), *argv[3:]]
 
 
-def run_hook(argv: list[str], payload: bytes, **options: Any) -> "subprocess.CompletedProcess[Any]":
+def run_on_payload(argv: Sequence[str | Path], payload: bytes, **options: Any) -> "subprocess.CompletedProcess[Any]":
     """Run a hook to its end. Its payload is in the pipe before it starts, if there is room.
 
     A hook waits a short time for its payload. The process that writes it may be away for longer on a busy machine.
@@ -60,7 +60,9 @@ def run_hook(argv: list[str], payload: bytes, **options: Any) -> "subprocess.Com
         os.set_blocking(writing, False)
         with open(writing, "wb", buffering=0) as out:
             is_whole = out.write(payload) == len(payload)
-        return subprocess.run(argv, **options, **({"stdin": stdin} if is_whole else {"input": payload}))
+        if is_whole:
+            return subprocess.run(argv, stdin=stdin, **options)
+    return subprocess.run(argv, input=payload.decode() if options.get("text") else payload, **options)
 
 
 MEMORABLE = "We chose A because of B.\nWe picked C over D."  # for the memory machine, two decisions
@@ -189,7 +191,7 @@ class Project:
         """Run the hook on raw input, and read the store that it left."""
 
         def run(argv: list[str]) -> "subprocess.CompletedProcess[bytes]":
-            return run_hook(argv, stdin, env=self.env, cwd=self.folder, timeout=timeout)
+            return run_on_payload(argv, stdin, env=self.env, cwd=self.folder, timeout=timeout)
 
         done = self.run([*self.argv, *flags], run)
         state = jwz.newest(self.folder) if read else None

@@ -1,8 +1,8 @@
 """Installs hooks, and runs them like the host."""
 
 import json
-import subprocess
 
+from support.host import run_on_payload
 from tailhook.install import hooks
 from tailhook.install.hooks_file import hooks_file_of
 
@@ -38,12 +38,4 @@ def run_installed(project, path, event="Stop", **fields):
 
 def run_hook(project, argv, payload):
     """Run a hook in a project; return the finished process."""
-    return subprocess.run(
-        argv,
-        input=json.dumps(payload),
-        env=project.env,
-        cwd=project.folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_on_payload(argv, json.dumps(payload).encode(), env=project.env, cwd=project.folder, text=True)

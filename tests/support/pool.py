@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, run_hook, tailhook, wait_until
+from support.host import ENVIRONMENT, HANGS_S, SANITIZER, looping, run_on_payload, tailhook, wait_until
 from support.oracles import jwz
 from tailhook.pool.control import own_socket, read_installation
 from tailhook.stores.hook_times import read_times
@@ -128,7 +128,8 @@ class Pool:
     def hook(self, payload: dict, argv: list[str] | None = None, cwd: Path | None = None, **env: str):
         """Run a hook that asks the idle machine."""
         argv = argv or [*self.argv, "idle"]
-        return run_hook(argv, json.dumps(payload).encode(), env={**self.env, **env}, cwd=cwd or self.home, text=True)
+        env = {**self.env, **env}
+        return run_on_payload(argv, json.dumps(payload).encode(), env=env, cwd=cwd or self.home, text=True)
 
     def stop_until_warm(self, cwd: Path | None = None, **env: str) -> None:
         """Run stops until a worker answers one: on a busy machine a worker may not be ready in time."""

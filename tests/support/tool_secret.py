@@ -1,9 +1,8 @@
 """A session that asks to run a command with secrets, as the hooks of its host report it."""
 
 import json
-import subprocess
 
-from support.host import assistant
+from support.host import assistant, run_on_payload
 from support.usual_secrets import MIXED, PASSWORD
 
 # The hook reports the beginning of a command, so the second is in the transcript only.
@@ -31,7 +30,7 @@ def ask_to_run(daemon, argv):
         {"hook_event_name": "PermissionRequest", **use},
     ):
         payload = json.dumps({**common, **fields})
-        subprocess.run(argv, input=payload, env=daemon.env, text=True, capture_output=True, check=True)
+        run_on_payload(argv, payload.encode(), env=daemon.env, check=True)
 
 
 def shows_secret(text):

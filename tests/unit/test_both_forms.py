@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.both_forms import Forms
-from support.host import SANITIZER, Project, short_folder
+from support.host import SANITIZER, Project, run_on_payload, short_folder
 from support.pool import Pool
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the client is started without a sanitizer's runtime")
@@ -21,14 +21,7 @@ def test_a_start_of_the_cold_hook_is_seen_also_if_the_test_reads_no_stderr(tmp_p
         payload = json.dumps(project.payload(last_assistant_message="Hm.")).encode()
 
         def run(argv):
-            done = subprocess.run(
-                argv,
-                input=payload,
-                env=project.env,
-                cwd=project.folder,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
+            done = run_on_payload(argv, payload, env=project.env, cwd=project.folder)
             return subprocess.CompletedProcess(argv, done.returncode, done.stdout, b"")
 
         pool.process.send_signal(signal.SIGKILL)
