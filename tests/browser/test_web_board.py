@@ -280,7 +280,8 @@ def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_cl
     board.clock.run_for(200)
     expect(board.locator("#undo")).to_be_hidden()
     board.keyboard.press("u")
-    expect(board.get_by_role("button", name="1 hidden")).to_be_visible()
+    found = board.get_by_role("button", name="1 hidden")
+    wait_until(lambda: board.clock.run_for(100) or found.is_visible())  # it is drawn after the daemon's answer
     board.keyboard.press("c")
     board.clock.run_for(100)
     expect(row(board, "one").locator(".tool")).to_have_text("hidden")

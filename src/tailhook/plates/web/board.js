@@ -420,13 +420,13 @@ async function toggleHidden(id) {
   const hides = !plate.hidden;
   const one = { id, name: line(plate.name), isDone: hide(id, hides) };
   if (hides) {
-    undoable.push(one); // before the answer: the stream may remove its row earlier
+    undoable = [...undoable.filter((other) => other.id !== id), one]; // before the answer: the stream may be faster
     setTimeout(() => forget(one), UNDO_MS);
     drawUndo();
   }
   if (!(await one.isDone)) return forget(one);
   if ($("#details").open && shownDetails() === id) $("#details").close();
-  undoable = undoable.filter((other) => other.id !== id || other === one);
+  if (!hides) undoable = undoable.filter((other) => other.id !== id);
   drawUndo();
 }
 
