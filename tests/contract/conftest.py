@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import posix
+import re
 import shutil
 from functools import partial
 from pathlib import Path
@@ -171,7 +172,9 @@ def figures(bench):
 
     def run(*words):
         done = bench("--json", *words)
-        assert done.stderr == ""
+        assert (
+            re.sub("tailhook: .* rounds take .* if each run is like the first; .*\n", "", done.stderr) == ""
+        )  # if busy
         return done.returncode, {(row["case"], row["form"]): row for row in json.loads(done.stdout)["rows"]}
 
     return run

@@ -132,7 +132,7 @@ class Daemon:
 
 def request(method: str, url: str, **options: object) -> httpx.Response:
     """Send a request to a port, always without TLS: loading certificates takes longer than a request."""
-    return httpx.request(method, url, verify=False, **options)
+    return httpx.request(method, url, verify=False, **{"timeout": HANGS_S, **options})
 
 
 @contextmanager
