@@ -191,6 +191,7 @@ LONG = "x" * 500
     [
         (["--pattern", "a=b"], ["--pattern", "a=c"], "--pattern was a=b and is a=c now"),
         (["--pattern", "a=b"], ["--pattern", "a=b", "--pattern", "a=c"], "--pattern: a=c is new"),
+        (["--pattern", "a=b"], ["--pattern", "a=b", "-i"], "--ignore-case was off and is on now"),
         (["--pattern", "a=b", "--signals"], ["--pattern", "a=b"], "--signals was on and is off now"),
         (["--signals"], ["--categories"], "--signals was on and is off now; --categories was off and is on now"),
         (["--pattern", "a=b", "--pattern", "a=c"], ["--pattern", "a=b"], "--pattern: a=c is gone"),

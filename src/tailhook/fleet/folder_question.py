@@ -15,7 +15,7 @@ from tailhook.fleet.redact import EXAMINED_CHARS
 FORMAT = 2
 QUESTION = "scan.json"
 CODE_FLAGS = {-1: "--anywhere", 0: "--outside-code", 1: "--in-code"}
-SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet; only the library takes one
+SET_OPTIONS = ("own_line", "ignore_case", "word")  # of a PatternSet; the command has a flag for the second one only
 MAX_CHARS = 120  # of each side of a difference
 
 
@@ -103,7 +103,8 @@ def flag_values(values: list[str] | None) -> list[str]:
 
 def pattern_flags(sets: list[list[Any]]) -> dict[str, list[str]]:
     """Return the values of the flags of patterns. sets: from `described_set`."""
-    found: dict[str, list[str]] = {"--pattern": [], "--signals": ["off"], "--categories": ["off"], "PatternSet": []}
+    found: dict[str, list[str]] = {"--pattern": [], "--ignore-case": ["off"], "PatternSet": []}
+    found |= {"--signals": ["off"], "--categories": ["off"]}
     built_in = {"--signals": described_set(SIGNAL_SET), "--categories": described_set(CATEGORY_SET)}
     for one in sets:
         for flag, usual in built_in.items():
@@ -112,7 +113,10 @@ def pattern_flags(sets: list[list[Any]]) -> dict[str, list[str]]:
                 break
         else:
             found["--pattern"] += [f"{name}={text}" for name, texts in one[0].items() for text in texts]
-            found["PatternSet"] += [name for name, is_on in zip(SET_OPTIONS, one[1:], strict=True) if is_on]
+            options = dict(zip(SET_OPTIONS, one[1:], strict=True))
+            if options.pop("ignore_case"):
+                found["--ignore-case"] = ["on"]
+            found["PatternSet"] += [name for name, is_on in options.items() if is_on]
     return found
 
 
