@@ -6,7 +6,7 @@ import time
 import httpx
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support.browser import at, load, row, show
+from support.browser import answered, at, load, row, show
 from support.daemon import request, spooled, wait_until
 from support.host import HANGS_S
 from support.sessions import post_statuses_of_hours
@@ -258,7 +258,7 @@ def test_undo_means_the_last_one_though_the_daemon_has_not_answered_yet(daemon, 
     board.route("**/plates/two", lambda route: held.append((route, route.fetch())), times=1)
     row(board, "two").locator(".open").focus()
     board.keyboard.press("d")
-    expect(row(board, "two")).to_have_count(0)  # the stream was faster
+    wait_until(lambda: row(board, "two").count() == 0 and held)  # the stream was faster
     board.keyboard.press("u")
     ((route, answer),) = held
     route.fulfill(response=answer)
@@ -274,15 +274,15 @@ def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_cl
     board.clock.install(time="2026-01-01T00:00:00Z")
     board.clock.pause_at("2026-01-01T01:00:00Z")  # from here on, the page's time does not go on by itself
     row(board, "one").locator(".open").focus()
-    board.keyboard.press("d")
+    with answered(board, "**/plates/one"):
+        board.keyboard.press("d")
     expect(board.locator("#undo")).to_be_visible()
     board.clock.run_for(9_900)
     expect(board.locator("#undo")).to_be_visible()
     board.clock.run_for(200)
     expect(board.locator("#undo")).to_be_hidden()
     board.keyboard.press("u")
-    found = board.get_by_role("button", name="1 hidden")
-    wait_until(lambda: board.clock.run_for(100) or found.is_visible())  # it is drawn after the daemon's answer
+    expect(board.get_by_role("button", name="1 hidden")).to_be_visible()
     board.keyboard.press("c")
     board.clock.run_for(100)
     expect(row(board, "one").locator(".tool")).to_have_text("hidden")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -62,6 +63,15 @@ def fetch_error() -> str:
 def at(step):
     """Return a time of the last two minutes, in Unix milliseconds: the later the step, the later the time."""
     return time.time_ns() // 1_000_000 - 120_000 + step
+
+
+@contextmanager
+def answered(page, path):
+    """Wait at the block's end until the page has handled the daemon's answer to what it asks there."""
+    with page.expect_response(path) as found:
+        yield
+    found.value.finished()
+    page.evaluate("fetch('/health').then((answer) => answer.text())")  # handled after that one
 
 
 def row(page, project):

@@ -5,11 +5,12 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
+
+from support.host import HANGS_S, wait_until
 
 
 def program(name):
@@ -34,18 +35,17 @@ def postgres():
             shutil.chown(folder, "nobody")
         data, log = Path(folder) / "data", Path(folder) / "log"
         with log.open("wb") as out:
-            words = {"stdout": out, "stderr": out, "cwd": folder, **user}
-            subprocess.run([initdb, "-D", data, "-U", "tests", "-A", "trust", "-N"], check=True, **words)
-            running = subprocess.Popen([server, "-D", data, "-h", "", "-k", folder, "-F"], **words)
+            options = {"stdout": out, "stderr": out, "cwd": folder, **user}
+            subprocess.run([initdb, "-D", data, "-U", "tests", "-A", "trust", "-N"], check=True, **options)
+            running = subprocess.Popen([server, "-D", data, "-h", "", "-k", folder, "-F"], **options)
         url = f"postgresql+psycopg://tests@/postgres?host={folder}"
         try:
-            while not takes_connections(url):
-                assert running.poll() is None, log.read_text()
-                time.sleep(0.05)
+            wait_until(lambda: running.poll() is not None or takes_connections(url))
+            assert running.poll() is None, log.read_text()
             yield url
         finally:
             running.send_signal(signal.SIGQUIT)  # leaves at once, with clients connected
-            running.wait()
+            running.wait(HANGS_S)
 
 
 def takes_connections(url):
