@@ -1,4 +1,4 @@
-"""Transcripts of Codex, Gemini, Copilot and Cursor, read by the library as if Claude Code had written them."""
+"""Transcripts of other hosts, read by the library as if Claude Code had written them."""
 
 import io
 import json

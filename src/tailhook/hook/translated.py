@@ -7,7 +7,7 @@ from tailhook._core import get_text, reverse_lines, unix_time
 from tailhook.hook.answer import SPACED, send_answer
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
-from tailhook.hosts.reading import join_texts, parse_host_record, reverse_host_messages
+from tailhook.hosts.reading import join_texts, parse_host_record, record_time, reverse_host_messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class TranslatedEvent(HookEvent):
             if number >= MAX_RECORDS:
                 break
             if newest is None:
-                newest = unix_time(get_text(parse_host_record(line), "timestamp")) or 0
+                newest = record_time(parse_host_record(line)) or 0
                 self.is_late = self.is_late and round(newest * 1000) < self.stopped_at_ms()
             if self.host.RECORD_MARK not in line:
                 continue
@@ -124,7 +124,7 @@ class TranslatedEvent(HookEvent):
             message = self.host.read_record(record)
             words = join_texts(message[1]) if message and message[0] else ""
             if words.strip():
-                return "text", [(words.encode("utf-8", "surrogatepass"), unix_time(get_text(record, "timestamp")))]
+                return "text", [(words.encode("utf-8", "surrogatepass"), record_time(record))]
         return "unknown", []
 
     def stopped_at_ms(self) -> float:

@@ -63,7 +63,16 @@ def reverse_host_messages(
             words = b""
         names = [tool for tool in tools if isinstance(tool, str)]
         if words or names:
-            yield is_agents, words, names, unix_time(get_text(record, "timestamp"))
+            yield is_agents, words, names, record_time(record)
+
+
+def record_time(record: "dict[str, Any]") -> float | None:
+    """Return the time of a host's record in Unix seconds, None if it has none that can be read.
+
+    >>> record_time({"timestamp": "1970-01-01T00:01:00.500Z"})
+    60.5
+    """
+    return unix_time(get_text(record, "timestamp"))
 
 
 def is_host_written(words: bytes, starts: "tuple[bytes, ...]") -> bool:

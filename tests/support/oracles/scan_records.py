@@ -1,4 +1,4 @@
-"""The records of Claude Code and of three other hosts, for the oracle of the scan."""
+"""The records of Claude Code and of other hosts, for the oracle of the scan."""
 
 from __future__ import annotations
 
