@@ -99,7 +99,7 @@ def test_ordinary_text_stays_as_it_is(text):
 
 
 def test_the_commands_that_load_the_rules_are_those_that_have_one():
-    assert {"echo", "printf", "htpasswd", *passwords.JOINED, *passwords.OPTIONS, *passwords.OPERANDS} | set(
+    assert {"echo", "printf", "htpasswd", "chpasswd", *passwords.JOINED, *passwords.OPTIONS, *passwords.OPERANDS} | set(
         passwords.READS_PASSWORD_WITH
     ) | passwords.LOGINS_WITH_P | passwords.SAMBA == set(COMMANDS.split())
 
@@ -282,6 +282,12 @@ def test_a_sign_of_the_shell_at_a_word_hides_no_command(name, line):
             "echo {}|chpasswd;ls",
         ),
         *("echo {}|chpasswd&&ls", "(echo {}|gh auth login --with-token)", "docker login --password-stdin<<<{}"),
+        *(
+            "docker login --password-stdin<<< {}",
+            "chpasswd<<< me:{}",
+            "chpasswd <<< me:{}",
+            "smbclient -U me%{} //server/share",
+        ),
     ],
 )
 def test_a_password_behind_a_sign_of_the_shell_is_masked(line):
@@ -290,6 +296,11 @@ def test_a_password_behind_a_sign_of_the_shell_is_masked(line):
 
 def test_a_password_in_a_here_string_may_be_one_letter():
     assert mask("sudo -S ls <<<x") == f"sudo -S ls <<<{MASK}"
+    assert mask("sudo -S<<<x") == f"sudo -S<<<{MASK}"
+
+
+def test_a_password_behind_the_sign_of_a_user_is_masked_from_its_first_letter():
+    assert mask("smbclient -U me%x //server/share") == f"smbclient -U me%{MASK} //server/share"
 
 
 def test_of_a_pipe_only_what_is_written_into_it_is_masked():

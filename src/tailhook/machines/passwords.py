@@ -94,9 +94,9 @@ def given_passwords(words: "Sequence[str]") -> "dict[int, int]":
         if not READS_PASSWORD.isdisjoint((name, option)) or (with_option and with_option in (name, option)):
             found.update((one, 0) for one in said or () if words[one].lstrip(QUOTES)[:1] not in "-$%")
             said, reads_password = None, ";" not in word
-            here = word.partition("<<<")
-            if here[2]:
-                found[place] = len(here[0]) + 3
+            before_sign, sign, behind = word.partition("<<<")
+            if sign:
+                found.update({place: len(before_sign) + 3} if behind else {place + 1: 0})
     return found
 
 

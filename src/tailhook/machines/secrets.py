@@ -79,11 +79,11 @@ SECRET_FLAGS = frozenset("sSkLfivgG")  # curl's, that may stand before `u` in on
 COMMANDS = (
     " mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump 7z 7za sshpass redis-cli mongo"
     " mongosh mongodump mongorestore unzip zip ldapsearch ldapadd ldapmodify ssh-keygen keytool openssl sqlcmd"
-    " isql docker podman helm az oc cf npm sudo passwd echo printf htpasswd"
+    " isql docker podman helm az oc cf npm sudo passwd chpasswd echo printf htpasswd"
     " vault cargo snyk ngrok rclone ansible-vault smbclient smbget smbcacls rpcclient "
 )
-# A line gives no password to a command if it has none of these: an option, a pipe, or a word before a password.
-GIVING = (" -", "|", " login ", " auth ", "authtoken ", " obscure ", " encrypt_string ")
+# A line gives no password to a command without one of these: an option, a pipe, a here-string, a word before it.
+GIVING = (" -", "|", "<<<", " login ", " auth ", "authtoken ", " obscure ", " encrypt_string ")
 
 
 # ---- words -------------------------------------------------------------------
@@ -288,8 +288,8 @@ class Masker:
 
 
 def command_in(word: str) -> str:
-    """Return the command's name in a word of a command line: "mysql" of `x=$(/usr/bin/mysql` and of `ls;mysql`."""
-    name = word.strip(AROUND_COMMANDS)
+    """Return the command's name in a word of a command line: "mysql" of `x=$(/usr/bin/mysql` and of `ls;mysql<<<x`."""
+    name = word.partition("<<<")[0].strip(AROUND_COMMANDS)
     for sign in "(`;/":
         name = name.rpartition(sign)[2]
     return name
