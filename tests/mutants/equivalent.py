@@ -289,6 +289,13 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
     (
         "machines/rules.py",
         "matches_name",
+        "star, resume = -1, 0",
+        ("star, resume = -1, -1", "star, resume = -1, 1"),
+        "It is read only after a star, which sets it.",
+    ),
+    (
+        "machines/rules.py",
+        "matches_name",
         "at, place = star + 1, resume",
         ("at, place = star + 0, resume",),
         "It meets the star again, and goes on from there in the same way, one step later.",
@@ -338,6 +345,30 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
             "MAX_DECODED_BYTES = 1 << 19 # of a record that is decoded: it takes up to 30 times its size",
         ),
         BOUND,
+    ),
+    (
+        "plates/looks.py",
+        "",
+        "MAX_WATCHED = 200 # of each kind (transcripts, hosts' files, processes) are looked at each second",
+        (
+            "MAX_WATCHED = 201 # of each kind (transcripts, hosts' files, processes) are looked at each second",
+            "MAX_WATCHED = 199 # of each kind (transcripts, hosts' files, processes) are looked at each second",
+        ),
+        BOUND,
+    ),
+    (
+        "plates/timeline.py",
+        "",
+        "MAX_AGENT_LANES = 6",
+        ("MAX_AGENT_LANES = 7", "MAX_AGENT_LANES = 5"),
+        BOUND,
+    ),
+    (
+        "plates/timeline.py",
+        "find_agents",
+        'start = max(event["ts"], periods[-1]["end"] or 0) if periods else event["ts"]',
+        ('start = max(event["ts"], periods[-1]["end"] or 1) if periods else event["ts"]',),
+        "The period before has been ended, so its end is a time, and times are above 1.",
     ),
     (
         "plates/transcript_ends.py",
@@ -458,6 +489,13 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "if length > max_chars:",
         ("if length >= max_chars:",),
         "At exactly `max_chars` the words fill what is returned.",
+    ),
+    (
+        "machines/secrets.py",
+        "element_start",
+        'if close < 0 or word.find("</", close) <= close + 1:',
+        ('if close < -1 or word.find("</", close) <= close + 1:',),
+        "From a word's last letter on, no end of an element is found.",
     ),
     (
         "machines/secrets.py",

@@ -7,13 +7,13 @@ Tests of whole processes are not among them: their processes run the installed p
 HEALTH = " ".join(
     f"unit/test_plates_{subject}.py"
     for subject in (
-        *("judgement", "last_words", "unprompted", "clocks", "host_processes"),
-        *("looks", "look_limits", "health"),
+        *("judgement", "last_words", "unprompted", "clocks", "host_processes", "turns"),
+        *("looks", "look_limits", "health", "due"),
     )
 )
 WAITS = " ".join(
     f"unit/test_plates_{subject}.py"
-    for subject in ("waits", "turn_ends", "sub_agents", "mcp_servers", "few_fields", "late_events")
+    for subject in ("waits", "turn_ends", "sub_agents", "nameless_agents", "mcp_servers", "few_fields", "late_events")
 )
 DATABASE = " ".join(
     f"unit/test_plates_{subject}.py"
@@ -72,6 +72,6 @@ TARGETS: dict[str, str] = {
     "plates/lister.py": "unit/test_plates_lister.py",
     "plates/notice_settings.py": "unit/test_notices.py",
     "plates/notices.py": "unit/test_notices.py",
-    "plates/timeline.py": "unit/test_board_view.py",
+    "plates/timeline.py": "unit/test_board_view.py unit/test_plates_work.py",
     "plates/waits.py": "unit/test_plates_wait_history.py -k 'not postgresql'",
 }

@@ -82,6 +82,8 @@ def test_a_file_without_an_end_is_not_read(tmp_path):
     with pytest.raises(OSError, match="larger than 16 MiB") as caught:
         read_file(str(path))
     assert caught.value.errno == errno.EFBIG == TOO_LARGE
+    with pytest.raises(OSError, match="larger than 3 KiB"):
+        read_file(str(path), max_bytes=3 << 10)
 
 
 def test_without_a_home_there_is_no_state_folder(monkeypatch):

@@ -239,6 +239,8 @@ def test_many_checks_and_patterns_leave_room_in_a_briefing():
     lines = evidence.describe_checks(fields, {"COMPLETE": "COMPLETE"})
     assert sum(map(len, lines)) < 3000
     assert lines[-1] == "  and 40 more, which a stop without them names"
+    listed = evidence.describe_checks({**fields, "checks": fields["checks"][:10]}, {"COMPLETE": "COMPLETE"})
+    assert listed == lines[:-1]
     lines = evidence.describe_checks({**fields, "check_files": ["x" * 999] * 9}, {"COMPLETE": "COMPLETE"})
     assert sum(map(len, lines)) < 1000
 

@@ -47,7 +47,9 @@ HEAD = (
 
 
 def test_the_reason_names_the_command_and_the_file():
-    assert decide(Facts([PYTHON, WEB], [Edit("web/a.js", "e2"), EDIT])).reason == (
+    verdict = decide(Facts([PYTHON, WEB], [Edit("web/a.js", "e2"), EDIT]))
+    assert verdict.why == "2 commands not run since an edit"
+    assert verdict.reason == (
         f"{HEAD}- `npm test`: it has not run successfully since web/a.js was edited.\n"
         "- `pytest`: it has not run successfully since src/app.py was edited."
     )

@@ -103,6 +103,16 @@ def test_a_file_of_more_than_64_mib_is_refused(tmp_path):
     assert (caught.value.errno, caught.value.filename) == (TOO_LARGE, f"{tmp_path}/x.json")
 
 
+def test_a_file_that_is_gone_for_a_while_closes_no_stream_of_the_process(tmp_path):
+    found = written(tmp_path, b'{"rows": []}')
+    found.columns("rows", column_of_n)
+    (tmp_path / "x.json").unlink()
+    for _ in range(2):
+        with pytest.raises(FileNotFoundError):
+            found.columns("rows", column_of_n)
+    os.fstat(0)
+
+
 def open_files():
     """Return how many descriptors this process has."""
     return len(os.listdir("/dev/fd"))

@@ -16,6 +16,7 @@ from tailhook.machines.memory import (
     MemorySettings,
     decide,
     invisible_letters,
+    is_of_person,
     quote_line,
     score,
     share,
@@ -37,6 +38,12 @@ PLAIN, BOOSTED = 0.3 / 1.9, 0.5 / 1.9
 PAGE = Path(__file__).parents[2] / "docs/machines/memory.md"
 
 # ---- scores ------------------------------------------------------------------
+
+
+def test_words_of_the_host_and_no_words_are_not_a_persons():
+    assert is_of_person(b"Go on.")
+    assert not is_of_person(b"")
+    assert not is_of_person(b"  [Request interrupted by user]")
 
 
 def test_the_keywords_and_thresholds_are_those_of_the_machines_page():

@@ -173,6 +173,18 @@ def test_lines_that_fail_in_turn_are_each_tried_three_times(inbox, monkeypatch):
     assert refused == ["e0"] + ["e0"] * 3 + ["e1"] * 3  # the first time together with others
 
 
+def test_lines_that_fail_together_count_once_when_they_are_stored_alone(inbox, monkeypatch):
+    broken = [IntegrityError("INSERT", {}, Exception("violates a constraint"))]
+
+    def refuse(_):
+        if broken:
+            raise broken.pop()
+
+    refusing(monkeypatch, refuse)
+    spool.append_record(event(0) + event(1))
+    assert (inbox.ingest(), inbox.lost) == (2, 0)
+
+
 def test_text_that_no_database_keeps_is_made_fit(inbox):
     spool.append_record(event(1, tool_name="a\0b", git_branch="\ud800", project_path="/\udcff"))
     assert inbox.ingest() == 1
