@@ -125,7 +125,9 @@ class Interactive(Terminal):
         wait_until(lambda: self.statuses.get(self.id, [])[-len(statuses) :] == list(statuses), seconds)
 
     def stays(self, status: str, seconds: float) -> None:
-        """Check that the status does not change for some seconds."""
+        """Check that the stored status is this one, and does not change for some seconds."""
+        stored = self.daemon.ask("GET", f"/plates/{self.id}").json()["status"]
+        wait_until(lambda: self.status() == stored)  # what the daemon has stored may not have come yet
         before = list(self.statuses[self.id])
         assert before[-1] == status
         time.sleep(seconds)

@@ -267,7 +267,7 @@ def test_the_host_reports_that_it_has_waited_for_a_prompt(board, claude):
         host.prompt("First.")
         host.happens("stop")
         host.happens("turn_ended")
-        assert host.status() == "idle"
+        host.stays("idle", 0)
 
 
 def test_a_host_that_thinks_for_long_runs_and_one_that_a_person_has_stopped_shows_no_sign(board):
