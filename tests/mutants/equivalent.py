@@ -494,8 +494,11 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "machines/secrets.py",
         "element_start",
         'if close < 0 or word.find("</", close) <= close + 1:',
-        ('if close < -1 or word.find("</", close) <= close + 1:',),
-        "From a word's last letter on, no end of an element is found.",
+        (
+            'if close < -1 or word.find("</", close) <= close + 1:',
+            'if close <= 0 or word.find("</", close) <= close + 1:',
+        ),
+        "From a word's last letter on, no end of an element is found. A tag that ends at the first letter has no name.",
     ),
     (
         "machines/secrets.py",
