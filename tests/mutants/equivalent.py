@@ -347,23 +347,6 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
-        "plates/looks.py",
-        "",
-        "MAX_WATCHED = 200 # of each kind (transcripts, hosts' files, processes) are looked at each second",
-        (
-            "MAX_WATCHED = 201 # of each kind (transcripts, hosts' files, processes) are looked at each second",
-            "MAX_WATCHED = 199 # of each kind (transcripts, hosts' files, processes) are looked at each second",
-        ),
-        BOUND,
-    ),
-    (
-        "plates/timeline.py",
-        "",
-        "MAX_AGENT_LANES = 6",
-        ("MAX_AGENT_LANES = 7", "MAX_AGENT_LANES = 5"),
-        BOUND,
-    ),
-    (
         "plates/timeline.py",
         "find_agents",
         'start = max(event["ts"], periods[-1]["end"] or 0) if periods else event["ts"]',

@@ -7,7 +7,6 @@ from support.health_check import World
 
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL, STALENESS_THRESHOLD
 from tailhook.plates.health import MAX_SHARE, RESTLESS_S
-from tailhook.plates.looks import MAX_WATCHED
 
 
 def due_after(world: World, seconds: int) -> list[int]:
@@ -79,10 +78,10 @@ def test_checks_that_take_long_come_rarely(resting):
 def test_of_ten_thousand_sessions_a_question_looks_at_few(world):
     asked = []
     world.health.started = lambda pid: asked.append(pid) or 1
-    for number in range(2 * MAX_WATCHED):
+    for number in range(400):
         world.event(f"s{number}", "stop", pid=number + 1, pid_started=1)
     world.health.check()
     world.health.is_due()  # this one knows of the events
     asked.clear()
     world.health.is_due()
-    assert len(asked) == MAX_WATCHED
+    assert len(asked) == 200

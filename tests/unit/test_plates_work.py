@@ -4,7 +4,7 @@ from support.cases import in_one_test
 
 from tailhook.board.rows import draw_timeline, draw_tools
 from tailhook.board.view import end_periods
-from tailhook.plates.timeline import IN_BACKGROUND, MAX_AGENT_LANES, MAX_TOOLS, find_agents, find_periods, find_tools
+from tailhook.plates.timeline import IN_BACKGROUND, MAX_TOOLS, find_agents, find_periods, find_tools
 
 
 def row(ts, kind, tool=None, agent=None, *, status=None, use=None, error=None, about=None):
@@ -70,8 +70,8 @@ def test_lanes_of_sub_agents(rows, expected):
 
 def test_the_number_of_lanes_has_a_limit_and_the_others_are_counted():
     found = find_agents([row(at, START, agent=str(at)) for at in range(1, 20)])
-    assert (len(found.lanes), found.more) == (MAX_AGENT_LANES, 19 - MAX_AGENT_LANES)
-    assert {lane[0]["start"] for lane in found.lanes} == set(range(20 - MAX_AGENT_LANES, 20))  # the newest
+    assert (len(found.lanes), found.more) == (6, 13)
+    assert {lane[0]["start"] for lane in found.lanes} == set(range(14, 20))  # the newest
     one_by_one = [row(at, (START, STOP)[at % 2], agent=str(at // 2)) for at in range(2, 99)]
     found = find_agents(one_by_one)
     assert (len(found.lanes), found.more) == (1, 0)

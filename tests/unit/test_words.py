@@ -159,7 +159,7 @@ def test_a_phrase_that_stops_readers_is_not_used(phrase):
         for number, line in enumerate(lines, 1)
         if pattern.search(line.replace("_", " ") if in_names_too else line) and not stays(path, line)
     ]
-    assert not found, f"write instead: {PLAIN[phrase]}; a text of others is in EXCEPTIONS\n" + "\n".join(found)
+    assert not found, f"write instead: {PLAIN[phrase]} (EXCEPTIONS: texts that stay)\n" + "\n".join(found)
 
 
 def top_level_names(statements):

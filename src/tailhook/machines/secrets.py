@@ -82,7 +82,7 @@ COMMANDS = (
     " isql docker podman helm az oc cf npm sudo passwd chpasswd echo printf htpasswd"
     " vault cargo snyk ngrok rclone ansible-vault smbclient smbget smbcacls rpcclient "
 )
-# A line gives no password to a command without one of these: an option, a pipe, a here-string, a word before it.
+# A line that gives a command a password has one of these: an option, a pipe, a here-string, or the word before it.
 GIVING = (" -", "|", "<<<", " login ", " auth ", "authtoken ", " obscure ", " encrypt_string ")
 
 
