@@ -1,6 +1,7 @@
 """The memory of a hook: little more than the interpreter, and twice the longest line that it reads."""
 
 import json
+from pathlib import Path
 
 import pytest
 from support.host import SANITIZER, assistant, run_on_payload
@@ -16,6 +17,8 @@ if not pid:
 _, status, usage = posix.wait4(pid, 0)
 posix.write(2, b"\\n%d" % usage.ru_maxrss)
 """
+# A Python that is one file, without libpython, touches more pages of it. All processes share these.
+MAX_KIB = 2048 if "libpython" in Path("/proc/self/maps").read_text() else 3072
 
 
 def peak(project, argv):
@@ -29,7 +32,7 @@ def test_a_message_of_a_million_texts_takes_no_more_for_each(project):
     project.argv = [*project.argv[:-1], "memory"]
     project.write({"type": "assistant", "message": {"id": "m", "content": ["x"] * 1_000_000}})
     line = project.transcript.stat().st_size // 1024
-    assert peak(project, project.argv) - peak(project, [*project.argv[:3], "-c", "pass"]) <= 2048 + 2 * line
+    assert peak(project, project.argv) - peak(project, [*project.argv[:3], "-c", "pass"]) <= MAX_KIB + 2 * line
 
 
 @pytest.mark.parametrize(
@@ -37,11 +40,11 @@ def test_a_message_of_a_million_texts_takes_no_more_for_each(project):
     [("short", 1), ("word `code` word\n", 700_000), ("é 😀 ", 1_000_000), ('"\\\n', 2_000_000)],
     ids=["short", "prose", "emoji", "escapes"],
 )
-def test_a_hook_takes_2_mib_and_twice_the_longest_line(project, report, words, count):
+def test_a_hook_takes_2_or_3_mib_and_twice_the_longest_line(project, report, words, count):
     project.loop()
     project.write(assistant(words * count))
     line = project.transcript.stat().st_size // 1024
     bare = peak(project, [*project.argv[:3], "-c", "pass"])
     hook = peak(project, project.argv)
     report(f"memory: a hook on a line of {line:,} KiB takes {hook - bare:,} KiB more than bare Python's {bare:,}")
-    assert hook - bare <= 2048 + 2 * line
+    assert hook - bare <= MAX_KIB + 2 * line
