@@ -1,10 +1,11 @@
 /* Finds the possible places of literals, 64 at a time.
 
-   A window is a few bytes of a literal. Windows are put into eight buckets, one bit each. For each byte of a window,
-   there are two tables of 16 entries, one for the byte's low half and one for its high half. An entry has the buckets of
-   the windows with this half at this byte. A byte shuffle looks up 32 bytes at once; the AND of all lookups is the set of buckets that may match at each place.
-   Large sets have two groups of buckets. The remaining places are looked up by a hash of the window: eight bytes around
-   it must equal the common bytes of the literals with that hash. The automaton does the rest.
+   A window is a few bytes of a literal. Windows are put into eight buckets, one bit each; large sets have two such
+   groups. For each byte of a window, there are two tables of 16 entries, one for the byte's low half and one for its
+   high half. An entry has the buckets of the windows with this half at this byte. A byte shuffle looks up 32 bytes
+   at once. The AND of all lookups is the set of buckets that may match at each place. The remaining places are
+   looked up by a hash of the window: eight bytes around it must equal the common bytes of the literals with that
+   hash. The automaton does the rest.
 
    A literal is never missed. A reported place may have no literal. */
 

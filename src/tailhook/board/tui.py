@@ -40,7 +40,7 @@ REDRAW_INTERVAL_S = 0.1
 RECONNECT_DELAY_S = 0.5  # between two attempts to reach the daemon
 UNDO_S = 10.0  # to show a hidden session again with one key
 RESTART_DELAY_S = 5.0  # for a daemon to come back by itself, before one is started
-MAX_CLOSED_PAGES = 5  # closed sessions that are shown; `tailhook plates list` has all
+MAX_CLOSED_PAGES = 5  # of closed sessions, at most; `tailhook plates list` has all
 KEYS_OF_LIST = ("filter", "dismiss", "undo", "projects", "all", "closed", "clear")  # the actions of its keys
 EMPTY = """
 No sessions yet.

@@ -257,7 +257,7 @@ def find_off_variables(found: Sequence[Found]) -> Iterator[Finding]:
         for name, disabled in SWITCHES.items():
             if environment.get(name) == "1":
                 what = f"{place}: {name}=1 disables {disabled}"
-                yield Finding("off", WARNING, what, "Unset it to use loops again.")
+                yield Finding("off", WARNING, what, "Unset it, so that hooks act again.")
 
 
 # ---- configuration and state -------------------------------------------------

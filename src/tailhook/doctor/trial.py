@@ -29,7 +29,7 @@ from tailhook.stores import FALLBACK_FILE
 
 ROUNDS = 9  # of the hook and bare Python, in turns
 MAX_CLIENT_CPU = 0.5  # of bare Python's processor time; a client with more has started Python
-RUN_TIMEOUT_S = 30.0  # a host would wait longer
+RUN_TIMEOUT_S = 30.0  # longer than a host waits: the answer is judged, also on a busy computer
 STAGED_FILE = f".claude/{FALLBACK_FILE}"
 STAGED_MACHINE = next(name for name, row in MACHINES.items() if STAGED_FILE in row.get("marker_files", ()))
 LOOP = "---\nactive: true\nmode: loop\niteration: 1\nmax_iterations: 1000\n---\n\nTry the hook.\n"

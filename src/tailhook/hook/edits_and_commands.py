@@ -38,9 +38,9 @@ class Walk:
     """The edits and shell commands in an open transcript that did not fail, newest first.
 
     Without a result it is unknown whether a tool did anything: an edit is left out then, and a command counts. Commands
-    that cannot concern the rules are left out, and so are older uses of the same input: the newer one has decided.
-    Records that a compaction wrote again are older (`RepeatedRecords`). A person's commands come before the next older
-    edit: only their order with edits matters.
+    that cannot concern the rules are left out. So are older uses of the same input, since the newer one has decided,
+    and records that a compaction wrote again (`RepeatedRecords`). A person's commands come before the next older edit:
+    only their order with edits matters.
 
     fd: of the transcript.
     start: where to stop reading.

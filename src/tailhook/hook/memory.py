@@ -230,8 +230,8 @@ class Mark:
     folder: the file's folder. It has a part of all sessions' marks: each report removes old ones in one part.
     path: the file's path.
     end: bytes of the transcript that are old; 0 if there was no report.
-    said, said_before: fingerprints of the newest message at that time, and of the previous record's. The host may write
-        them to the transcript later.
+    said: a fingerprint of the newest message at that time. The host may write the message to the transcript later.
+    said_before: the same of the mark before.
     summarized: whether its summary was reported.
     blocked: when a stop was blocked, in Unix seconds; 0 if the next stop was let go since. This is the flag.
     is_outdated: whether another hook has made a report since this was read.

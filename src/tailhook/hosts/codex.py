@@ -289,7 +289,7 @@ def _note_count(info: object, known: "Mapping[str, Any]") -> "dict[str, Any]":
 
 
 def _usage_counts(used: object) -> "list[str]":
-    """Return the numbers of tokens under _COUNT_NAMES, 0 for missing ones; () if there is no such object."""
+    """Return the numbers of tokens under _COUNT_NAMES, 0 for missing ones; [] if there is no such object."""
     from tailhook.hosts.reading import read_count
 
     return [str(read_count(used, name) or 0) for name in _COUNT_NAMES] if isinstance(used, dict) and used else []

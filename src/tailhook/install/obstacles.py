@@ -14,7 +14,7 @@ from tailhook.stores.atomic import read_file
 
 TRUST = "trust"  # the check of hooks that the person has yet to trust
 CORRECT = "Correct that value, then restart running sessions."
-SWITCH_ON = "Change it to use loops again."
+SWITCH_ON = "Change it, so that hooks run again."
 ASK_ADMINISTRATOR = "Ask the administrator of this computer to change it."
 
 
@@ -142,7 +142,7 @@ def find_disabled_names(found: Sequence[Found], installed: Sequence[Installed]) 
             if known_as in skipped:
                 listed = f"{there.path}: {'.'.join(there.file.disabled_names)} has {json.dumps(known_as)}"
                 what = f"{listed}, so {there.file.host.TITLE} does not run that hook"
-                yield Obstacle(there.path, what, "Remove the name to use loops again.")
+                yield Obstacle(there.path, what, "Remove the name, so that the hook runs again.")
                 break
 
 

@@ -6,8 +6,8 @@ Three steps, each a section below:
    plain pattern is its own anchor;
 2. the spellings of all anchors, the *literals*, become an Aho-Corasick automaton, as one dense table: a row a
    state, a column a class of bytes that are alike for all literals;
-3. a window of up to four bytes of each literal goes into one of eight *buckets*: with them the SIMD prefilter finds the
-   possible places of literals.
+3. a window of up to six bytes of each literal goes into one of eight or sixteen *buckets*: with them the SIMD prefilter
+   finds the possible places of literals.
 
 The build runs this too, for the core's own sets (ext/tables.py); so nothing here may import the core. The layout of the
 table is that of `tailhook_table` in ext/patterns/automaton.h.
@@ -112,7 +112,7 @@ def anchor(pattern: str, ignore_case: bool, word: bool) -> tuple[int, int, list[
 
 
 def anchor_spans(pattern: str, ignore_case: bool, word: bool) -> Iterator[tuple[int, int]]:
-    """Return the possible anchors: the longest parts without blank space (`word`) and with few spellings."""
+    """Yield each possible anchor's place: the longest parts without blank space (`word`) and with few spellings."""
     start, ways = 0, 1
     for at, letter in enumerate(pattern):
         blank = word and letter == " "

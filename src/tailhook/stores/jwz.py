@@ -65,7 +65,7 @@ class Store:
 
     path: the folder that holds messages.jsonl.
     fd: its descriptor, closed with this object.
-    known: the memory of `jwz_index` about a large store, None until it was asked.
+    known: the memory of `jwz_index` about a large store, by topic; empty until it was asked.
     stamp: of messages.jsonl at the last look, None if it was missing.
     """
 

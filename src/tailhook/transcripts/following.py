@@ -48,7 +48,7 @@ class Follower:
         """Begin at the beginning of the file."""
         self._end = 0  # offset of the first unread line
         self._witness = b""  # the bytes before it
-        self._given = b""  # whether the line there has no end yet, but was given
+        self._given = b""  # the line there, if it was given although it has no end yet
         self._seen: tuple[int, int | None] | None = None  # the state of the file when all records were given
         self._torn_end = 0  # the line there has no end before this offset, and is not a whole object
         self._torn_witness = b""  # the bytes before it
