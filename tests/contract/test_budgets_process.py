@@ -1,6 +1,7 @@
 """Whole hooks and commands of a loop with a budget of tokens or minutes."""
 
 import json
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ from tailhook.hosts import NAMES, find_host
 from tailhook.machines.budgets import parse_mark
 
 END = {"loop": "<loop-done>COMPLETE</loop-done>", "ralph": "<promise>GREEN</promise>"}
+HOUR_S = 3600
 
 
 class BudgetLoop:
@@ -63,6 +65,10 @@ class BudgetLoop:
         state = self.status()["state"]
         return state if self.group == "ralph" else state["stack"][-1]
 
+    def begin(self, age):
+        """Let the loop have begun so many seconds ago. In the future, no minute is spent."""
+        self.set(began=iso_time(time.time() - age))
+
     def set(self, **fields):
         """Change fields of the saved loop, as a person or another program does."""
         if self.group == "loop":
@@ -99,10 +105,11 @@ def test_a_loop_of_1000_tokens_counts_its_sub_agent_and_ends_after_one_turn_to_w
 
 def test_a_loop_of_minutes_ends_in_the_same_way_and_reads_no_transcript(loop):
     loop.start("--minutes", "1")
+    loop.begin(-HOUR_S)
     assert "last turn" not in loop.stop("A.").answer["reason"]
-    loop.set(began=iso_time(time.time() - 61))
-    assert "its budget is spent: 1 of 1 minute" in loop.stop("B.").answer["reason"]
-    assert "its budget is spent: 1 of 1 minute" in loop.stop("C.").answer["systemMessage"]
+    loop.begin(HOUR_S)
+    assert re.search(r"its budget is spent: 6\d of 1 minute", loop.stop("B.").answer["reason"])
+    assert re.search(r"its budget is spent: 6\d of 1 minute", loop.stop("C.").answer["systemMessage"])
     assert loop.ending() == "TIME_LIMIT"
 
 
@@ -121,6 +128,7 @@ def test_status_shows_what_is_spent_and_what_is_left(loop):
     )
     loop.respond(390)
     loop.stop()
+    loop.begin(-HOUR_S)
     assert "Budget of tokens: 400 of 1,000 spent, 600 left (counted at the last stop)." in loop.lines()
     assert "Budget of minutes: 0 of 90 spent, 90 left." in loop.lines()
     assert loop.status()["budgets"] == {
@@ -140,8 +148,8 @@ def test_pause_resume_and_adopt_keep_the_budget_and_the_count_and_the_pause_cost
     assert command(loop.group, "adopt", session="other").returncode == 0
     kept = ("began", "tokens", "minutes", "spent")
     assert {key: loop.fields()[key] for key in kept} == {key: before[key] for key in kept}
-    loop.set(began=iso_time(time.time() - 91 * 60))
-    assert "91 of 90 minutes" in loop.stop(session_id="other").answer["reason"]
+    loop.begin(2 * HOUR_S)
+    assert re.search(r"12\d of 90 minutes", loop.stop(session_id="other").answer["reason"])
 
 
 def test_after_adopt_the_transcript_of_the_new_session_is_counted_from_there(loop):
@@ -199,12 +207,13 @@ def test_a_budget_that_was_damaged_later_ends_nothing(loop, value):
 def test_in_a_host_whose_tokens_are_not_counted_only_minutes_end_a_loop(project, host):
     loop = BudgetLoop(project, "loop")
     loop.start("--tokens", "1", "--minutes", "1", "--stuck-after", "0")
+    loop.begin(-HOUR_S)
     loop.respond(5000)
     payload = json.dumps(project.payload(last_assistant_message="Hm.", prompt_response="Hm.")).encode()
     assert "last turn" not in project.hook(payload, "--host", host).stdout
     assert loop.fields()["iter"] == 2
-    loop.set(began=iso_time(time.time() - 100))
-    assert "its budget is spent: 1 of 1 minute" in project.hook(payload, "--host", host).stdout
+    loop.begin(HOUR_S)
+    assert re.search(r"its budget is spent: 6\d of 1 minute", project.hook(payload, "--host", host).stdout)
 
 
 def test_start_reports_the_hosts_whose_tokens_are_not_counted(loop):
@@ -219,7 +228,7 @@ def test_start_reports_the_hosts_whose_tokens_are_not_counted(loop):
 def test_an_inner_loops_budget_ends_that_loop_alone_and_the_outer_one_has_counted_all(project):
     loop = BudgetLoop(project, "loop")
     loop.start("--tokens", "5000")
-    loop.set(began=iso_time(time.time() - 60))
+    loop.begin(60)
     loop.respond(500, at=time.time() - 10)
     loop.stop()
     loop.start("--push", "--tokens", "100")

@@ -63,9 +63,9 @@ def test_at_the_limit_the_loop_is_over(run_idle):
 
 
 def test_a_stale_loop_is_ended_with_a_warning(run_idle):
-    stop = run_idle(said="Hello again.", state=looping(age=7300))
+    stop = run_idle(said="Hello again.", state=looping(age=73_000))
     assert (stop.exit_code, stop.stdout, stop.state["reason"]) == (0, "", "STALENESS")
-    assert stop.stderr.startswith("Warning: Loop state is stale (730")
+    assert stop.stderr.startswith("Warning: Loop state is stale (73")
     assert stop.stderr.endswith(" seconds old), allowing exit\n")
 
 

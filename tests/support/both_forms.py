@@ -26,7 +26,8 @@ PAUSE_S = 0.02
 # What may differ between two runs: the inode of a folder that a hook made, random ids, times, ages, and durations.
 VARIES = re.compile(
     rb"-[0-9a-f]+-[0-9a-f]+-[0-9a-f]{16}|[0-9a-f]{12,}|[0-9A-HJKMNP-TV-Z]{26}"
-    rb"|\d{4}-\d\d-\d\dT[\d:.]+|\d{9,}(?:\.\d+)?|\t\d+\.\d$|(?<=mono.:)\d+|\d+(?= seconds old)",
+    rb"|\d{4}-\d\d-\d\dT[\d:.]+|\d{9,}(?:\.\d+)?|\t\d+\.\d$|(?<=mono.:)\d+"
+    rb"|\d+(?= seconds old)|(?<=changed it for )\d+|\d+(?= of \d+ minute)",
     re.MULTILINE,
 )
 

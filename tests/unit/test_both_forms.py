@@ -6,9 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.both_forms import Forms
+from support.both_forms import Forms, outcome
 from support.host import SANITIZER, Project, run_on_payload, short_folder
+from support.idle_states import NOW, looping
 from support.pool import Pool
+
+from tailhook._core import iso_time
+from tailhook.machines.budgets import describe_spent, measure
+from tailhook.machines.idle import Facts, decide
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the client is started without a sanitizer's runtime")
 
@@ -42,3 +47,19 @@ def test_if_the_pool_of_the_tests_ends_its_end_is_shown_and_another_one_answers(
         with pytest.warns(UserWarning, match=f"the pool has ended with {first.returncode}"):
             assert project.stop("Hm.").allowed
         assert pool.process is not first
+
+
+def ended_as_stale(now):
+    verdict = decide(looping(age=99999), Facts(), now)
+    return f"{verdict.why}\n{verdict.warning}"
+
+
+def spent_in_minutes(now):
+    return describe_spent(measure({"began": iso_time(NOW - 3600), "minutes": 5}, now), "minutes")
+
+
+@pytest.mark.parametrize("words", [ended_as_stale, spent_in_minutes])
+def test_the_second_form_may_name_another_age(words):
+    first, later = (subprocess.CompletedProcess([], 0, words(now).encode(), b"") for now in (NOW, NOW + 1000))
+    assert first.stdout != later.stdout
+    assert outcome(first) == outcome(later)
