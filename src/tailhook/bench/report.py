@@ -335,7 +335,7 @@ def is_saved_ratio(ratio: object) -> bool:
 def compare_runs(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return a table of the changes since an earlier run: a hook's ratio to bare Python, then and now.
 
-    A change is within the noise by the rule of `RatioChange.is_noise`. The same rule decides about a limit.
+    A change is within the noise by the rule of `RatioChange.is_noise`.
     """
     known = rows_by_title(before)
     table = [["hook", "before", "now", "change"]]

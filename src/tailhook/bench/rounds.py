@@ -213,8 +213,9 @@ class LimitedFigure(NamedTuple):
     def is_disturbed(self, subject: Subject) -> bool:
         """Return whether bare Python waited in so many rounds that waiting may explain the wall time.
 
-        A fifth of the rounds above the quantile may change it. If the hook's waiting time is unknown, more than half
-        of the rounds are needed: its processor time then leaves out all waiting, not only for a processor.
+        More than a fifth of the rounds above the quantile may be enough: for the median, a tenth of all. If the hook's
+        waiting time is unknown, more than half of the rounds are needed: its processor time then leaves out all
+        waiting, not only for a processor.
         """
         least = (1 - self.quantile) / 5 if subject.is_waiting_known() else MIN_INTERRUPTED
         return subject.interrupted_rounds() > least * len(subject.samples)
@@ -276,9 +277,10 @@ class Limits(NamedTuple):
         return any(one.wall.low <= one.limit < one.wall.value for one in self.figures(subject))
 
     def verdict(self, subject: Subject) -> str:
-        """Return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS if all are kept.
+        """Return FAIL if a run failed, NOISY if too few runs were warm.
 
-        Return NOT_COUNTED if the only limit is on instructions, and they were not counted.
+        Otherwise return FAIL if a limit is exceeded, NOISY if one cannot be decided, PASS if all are kept, and
+        NOT_COUNTED if the only limit is on instructions, and they were not counted.
         """
         if subject.failures():
             return FAIL

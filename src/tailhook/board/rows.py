@@ -88,7 +88,7 @@ def count_ask_lines(plate: PlateOut, now: float, width: int) -> int:
 
 
 class Needs(NamedTuple):
-    """What the shown rows of one line need: the others of their columns take the room that one does not need.
+    """What the shown rows of one line need. Room that a column does not need goes to the other columns.
 
     progress: whether one of them has progress or tokens.
     branch, headline: the columns of the longest one.
@@ -113,7 +113,7 @@ def find_needs(plates: Iterable[PlateOut]) -> Needs:
 
 
 def draw_age(plate: PlateOut, now: float, width: int) -> Text:
-    """Return a plate's age. If how long its session has worked stands before it, words make clear which is which."""
+    """Return a plate's age. If the row also shows how long its session has worked, AGO_WORD marks the age."""
     ago = AGO_WORD if width >= MIN_WIDE_WIDTH and is_worked_shown(plate) else ""
     return Text(f"{row_age(plate, now):>{AGE_WIDTH}}{ago} ", DIM)
 
@@ -247,8 +247,8 @@ def describe_activity(plate: PlateOut, now: float, room: int) -> Text:
     """Return what a session asks, does or did last, or since when nothing has come from it.
 
     now: Unix seconds.
-    room: the columns in which it should fit. A path loses its beginning, a question its end if its choices need a
-        third of the room.
+    room: the columns in which it should fit. A path loses its beginning, a question its end. Up to a third of the room
+        is kept for its choices.
     """
     activity = plate["activity"]
     text = Text(no_wrap=True)

@@ -30,10 +30,11 @@ class Status(Enum):
 
 
 class EventKind(Enum):
-    """What happened to a session. The hooks report all but `health_check_recovery`.
+    """What happened to a session. Hooks report all kinds but `health_check_recovery`: the daemon finds that one itself.
 
-    The daemon finds it in transcripts, and there and in hosts' files and processes `permission_given`, `interrupted`,
-    `turn_ended` and `subagent_stop`, too.
+    In transcripts, hosts' files and processes it also finds `tool_call`, `stop_failure`, `permission_given`,
+    `input_asked`, `input_given`, `subagent_stop`, `session_end`, `turn_ended` and `interrupted`, if no hook has
+    reported them.
     """
 
     SESSION_START = "session_start"

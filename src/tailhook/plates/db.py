@@ -56,7 +56,8 @@ from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # the channel on which daemons send NOTIFY to each other
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
-# Events that the daemon finds itself. They have no lag, because no hook sent them.
+# Kinds of events that the lags leave out: mostly the daemon finds these itself. It also finds events of other kinds
+# (see EventKind). These count, with the time of its check.
 FOUND_BY_DAEMON = [
     kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
 ]

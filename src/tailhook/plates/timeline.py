@@ -50,7 +50,7 @@ def find_periods(events: Sequence[Mapping[str, Any]]) -> list[PeriodOut]:
 
 
 def make_period(start: int, status: Status, tool: str, label: str = "", lane: Lane | None = None) -> PeriodOut:
-    """Return a period that lasts.
+    """Return a period that has not ended.
 
     start: Unix milliseconds.
     label: in place of the usual one.
@@ -107,13 +107,13 @@ def find_agents(events: Sequence[Mapping[str, Any]]) -> AgentLanes:
 
 
 def end_last(periods: list[PeriodOut], at: int) -> None:
-    """End the period that lasts, if there is one."""
+    """End the last period, unless it has ended."""
     if periods and periods[-1]["end"] is None:
         periods[-1]["end"] = max(at, periods[-1]["start"])
 
 
 def share_lanes(agents: list[list[PeriodOut]]) -> AgentLanes:
-    """Return the lanes of sub-agents: each one gets the first lane that is free from its start on.
+    """Return the lanes of sub-agents: each one gets the first lane in which nothing begins before its end.
 
     The newest ones get lanes first if there are too few of them.
     """

@@ -34,7 +34,7 @@ LAUNCHER = (
 def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> int:
     """Start the daemon in a session of its own; return its process id.
 
-    It does not get these variables: those of an agent's session, those that change Python, and the port's token.
+    It does not get these variables: RUN_ID_VARIABLE, the port's token, and those that change Python.
 
     stderr: a descriptor; /dev/null if it is None.
     """

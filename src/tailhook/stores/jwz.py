@@ -1,9 +1,8 @@
 """A jwz message store, natively: `.jwz/messages.jsonl`, read and appended to.
 
 The JSONL file is the truth; jwz's own SQLite cache beside it is rebuilt by jwz and never touched here. These rules were
-learnt with the real program: from a read for a write on, a program holds `flock(LOCK_EX)` on `.jwz/lock` until the
-write; a second topic record of one name makes jwz drop the topic's messages; a line of JSON that is not an object
-crashes it.
+learnt with the real program: a program holds `flock(LOCK_EX)` on `.jwz/lock` from a read to the write after it; a
+second topic record of one name makes jwz drop the topic's messages; a line of JSON that is not an object crashes it.
 
 A store of up to UNREMEMBERED_BYTES is read from its beginning each time. Of a larger one, END_BYTES are read at both
 ends. This is enough if one loop has filled the store. Otherwise `tailhook.stores.jwz_index` remembers the contents of
@@ -165,7 +164,7 @@ class Store:
         now: Unix seconds.
         newest: the result of `newest` under the same lock; None to look it up.
 
-        Raises OSError; the store is then unchanged.
+        Raises OSError. The message is then not in the store, unless only fsync has failed; a new topic may be.
         """
         messages = posix.open(
             MESSAGES_FILE, posix.O_RDWR | posix.O_CREAT | posix.O_APPEND | SAFE, 0o666, dir_fd=self.fd
