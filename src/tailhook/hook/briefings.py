@@ -50,7 +50,7 @@ def once_in_session(
 ) -> "Verdict[ChangeT] | None":
     """Return the verdict; None if it only has a message that this session's person has read already.
 
-    If it cannot be saved that the person reads it, the person does not: it would be repeated at each prompt.
+    If that cannot be saved, the person does not get the message: it would be repeated at each prompt.
 
     path: of the loop's store or state file.
     loop: a value that no earlier loop of the project has.

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from tailhook.hook.event import HookEvent
 
-# The core knows the records of one response by the first ones, as in a scan. The others are the tokens that count.
+# By the columns before `output_tokens` the core knows the records of one response, as in a scan. The others are the
+# tokens that count.
 RESPONSE_COLUMNS = (
     *("path", "offset", "timestamp", "session_id", "message_id", "request_id", "uuid", "advisor", "copies"),
     *("output_tokens", "input_tokens", "cache_creation_tokens"),

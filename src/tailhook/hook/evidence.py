@@ -98,7 +98,7 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
 
 
 def last_stop(frame: "Mapping[str, object]") -> float:
-    """Return when the loop's stop before was (Unix seconds), 0 if the loop does not know it.
+    """Return when the loop's previous stop was (Unix seconds), 0 if the loop does not know it.
 
     The place that a loop saves to judge its stillness has the time.
     """
@@ -115,7 +115,7 @@ def wait_for_last_message(event: "HookEvent", since: float = 0) -> None:
     Claude Code 2.1.329 writes its records up to 70 ms after the hook's start, also the result of a tool. A second later
     the transcript is read as it is.
 
-    since: when the stop before was: an older message with the same words is that stop's.
+    since: when the previous stop was. An older message with the same words belongs to that stop.
     """
     deadline = monotonic() + LATE_MESSAGE_TIMEOUT_S
     words = event.last_text_block().strip()
@@ -189,9 +189,9 @@ class Happened:
         self.sub_agents = found
 
     def __iter__(self) -> "Iterator[Edit | str]":
-        # For each transcript: a time that its next happening is not newer than; that one, or False if it was not read
-        # yet; and the reader. The newest is yielded first. A transcript is opened when it may have the newest. What a
-        # person typed is read before the first edit: the order of commands does not matter.
+        # For each transcript: a time at or after its next happening; that happening, or False if it was not read yet;
+        # and the reader. The newest is yielded first. A transcript is opened when it may have the newest. What a person
+        # typed is read before the first edit: the order of commands does not matter.
         typed: Head | None = (FOREVER, False, self.read(self.path, self.read_typed))
         heads: list[Head] = [
             (FOREVER, False, self.read(self.path, self.read_open)),
@@ -282,7 +282,7 @@ class Happened:
     def read_typed(self, fd: int) -> "Iterator[TimedHappening]":
         """Yield the commands that a person typed with `!` in an open transcript, newest first.
 
-        Reads growing parts. After each it yields False, with a time that the older commands are not newer than.
+        Reads growing parts. After each part it yields a time and False: no command before that part is newer.
         """
         end = size = posix.fstat(fd).st_size
         lowest = max(0, size - MAX_TRANSCRIPT_BYTES)

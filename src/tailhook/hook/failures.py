@@ -14,7 +14,8 @@ TRIED_AGAIN = "The next stop tries again: when this is mended, send the agent a 
 def failed(name: str, error: Exception) -> "Verdict[Any]":
     """Return the verdict of a machine that raised an exception: its state stays, and the person gets one line.
 
-    The person reads it with --announce, too: a loop may have let the agent go. A link in a project is not an accident.
+    With --announce it is also a message: a loop may have let the agent go. For a link in a project there is no message,
+    because it was put there on purpose.
     """
     what = describe(error)
     line = f"tailhook: {name}: {what}. Its state was not changed; the agent may stop."

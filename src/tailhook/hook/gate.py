@@ -25,8 +25,9 @@ MAX_STATE_AGE_S = 30 * 86400  # until another project's file is removed
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
     """Decide, and save the blocked edits; return None if there are no rules.
 
-    Reads back through the transcript (at most 64 MiB) until every rule is decided. A stop that a signal would have
-    ended was judged before. If a loop has ended without one, it has blocked the stop before, and not this machine.
+    Reads back through the transcript (at most 64 MiB) until every rule is decided. If a signal would end a loop at this
+    stop, `ask_in_loop` has judged the stop already. If a loop has ended without a signal, the block before this stop
+    was the loop's, not this machine's.
     """
     if event.gate_verdict is not None:
         return event.gate_verdict

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     Answer = Callable[[dict[str, Any], int], None]
 
 
-# Variables that other hosts set for hooks. These hosts run those of Claude Code's settings, too, and each has a hook of
-# its own: a stop would count twice.
+# Variables that other hosts set for hooks. These hosts also run the hooks of Claude Code's settings, beside a hook of
+# their own: a stop would count twice.
 OTHER_HOSTS = b"COPILOT_PROJECT_DIR", b"CURSOR_PROJECT_DIR", b"DEVIN_PROJECT_DIR"
-NOTICES_SINCE = [2, 1, 141]  # the version of Claude Code from which the terminal gets what an answer has for it
-CONTEXT_SINCE = [2, 1, 163]  # the version of Claude Code from which the agent goes on after a context at a stop
+NOTICES_SINCE = [2, 1, 141]  # the first Claude Code that writes an answer's `terminalSequence` to the terminal
+CONTEXT_SINCE = [2, 1, 163]  # the first Claude Code whose agent goes on if a stop is answered with a context
 MAX_CONTEXT_UNITS = 10_000  # of UTF-16; the agent gets only a preview of a longer context, but the whole of a block
 
 

@@ -17,10 +17,10 @@ MAX_TIMELESS_BYTES = 1 << 16  # of records without a time, before a place counts
 
 
 def offset_before(fd: int, size: int, lowest: int, since: float) -> int | None:
-    """Return an offset of an open transcript with an older record behind it, and all records since a time.
+    """Return an offset of an open transcript before all records since a time, None if all from `lowest` on are newer.
 
-    Looks at the times of a few records: what is read from there grows with what is new. Return None if all records
-    from `lowest` on are newer.
+    An older record follows the offset. Looks at the times of a few records: what is read from there grows with what is
+    new.
     """
     at, stride = size, FIRST_STRIDE
     while at > lowest:
@@ -55,7 +55,7 @@ def time_in(line: bytes) -> float | None:
 
 
 def agent_transcripts(transcript: str) -> "Iterator[tuple[float, str]]":
-    """Yield the changing times and the paths of the transcripts in a session's own folder of sub-agents.
+    """Yield the modification times and the paths of the transcripts in a session's own folder of sub-agents.
 
     Claude Code 2.1.2 and later have it beside the session's transcript. Raises OSError.
     """
@@ -63,7 +63,7 @@ def agent_transcripts(transcript: str) -> "Iterator[tuple[float, str]]":
 
 
 def sub_agents(transcript: str, session_id: str) -> "Iterator[tuple[float, str]]":
-    """Yield the changing times and the paths of the transcripts of a session's sub-agents. Raises OSError.
+    """Yield the modification times and the paths of the transcripts of a session's sub-agents. Raises OSError.
 
     Versions of Claude Code before 2.1.2 keep those of all sessions beside the session's transcript; each names its
     session.
@@ -77,7 +77,7 @@ def sub_agents(transcript: str, session_id: str) -> "Iterator[tuple[float, str]]
 
 
 def listed_transcripts(folder: str, depth: int) -> "Iterator[tuple[float, str]]":
-    """Yield the changing times and the paths of the sub-agents' transcripts in a folder, and in those in it.
+    """Yield the modification times and the paths of the sub-agents' transcripts in a folder and the folders in it.
 
     depth: of the folders in it.
     """

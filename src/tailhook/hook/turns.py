@@ -88,7 +88,7 @@ class TranscriptTurn:
     def place_at(self, time: object) -> str:
         """Return the place of a time in ISO 8601, "" if it is unknown. From now on, older uses of tools are left out.
 
-        The size in it is that of a part of the transcript with all newer records behind it, as far as 64 MiB reach.
+        Its size is an offset in the transcript: all newer records are behind it, as far as 64 MiB reach.
         """
         since = unix_time(time) if isinstance(time, str) else None
         if since is None or self.fd < 0:

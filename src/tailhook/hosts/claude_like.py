@@ -257,9 +257,9 @@ class KimiCode(ClaudeLikeHost):
     """Kimi Code: only a permission names its agent, a prompt is a list of blocks, and an error is an object."""
 
     def add_fields(self, payload: "dict[str, Any]") -> None:
-        """Add a prompt and an error as texts, and a person's answer. Leave out the agent and the title, a prompt.
+        """Add a prompt and an error as texts, and a person's answer. Leave out the agent and the title.
 
-        The turn of a sub-agent is its start. Every event has the session's id alone.
+        The title is a prompt. The turn of a sub-agent is its start. Every event has the session's id alone.
         """
         super().add_fields(payload)
         if payload.get("origin_name") == "subagent":
@@ -346,7 +346,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                     "StopFailure": None,
                     "SessionEnd": None,
                 },
-                # Milliseconds: older versions take no other unit, and this one reads numbers from 1,000 on so.
+                # Milliseconds, the only unit of older versions. This one reads numbers from 1,000 on as milliseconds.
                 "hook_members": {"name": "tailhook", "timeout": 10_000},
                 "env_member": "env",
                 "highest_cap": 100,

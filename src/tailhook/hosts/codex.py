@@ -394,8 +394,8 @@ def _exit_code(output: str) -> str:
 def _tokens(used: object, context: "Mapping[str, Any]", item: "Mapping[str, Any] | None" = None) -> "dict[str, Any]":
     """Return a message of the assistant with a response's tokens. Codex counts the cached input as input, too.
 
-    The thread, the running totals and the turn identify the response. A line repeated by a fork or a sub-agent has the
-    same, except for the thread, and the time of the repetition.
+    The thread, the running totals and the turn identify the response. A line that a fork or a sub-agent repeats has the
+    same totals and turn, but another thread and the time of the repetition.
 
     item: of a token_usage_record: it names the thread, and a repeated one keeps all its ids.
     """

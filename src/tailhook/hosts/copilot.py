@@ -92,7 +92,8 @@ def add_fields(payload: "dict[str, Any]") -> None:
     """Give an event of a sub-agent its session, an event of a session its transcript, and a tool its input.
 
     Most events of a sub-agent have its own id as the session's, among them an agentStop. Only an agentStop names the
-    transcript (1.0.102). A start with a prompt leads to no other; before 1.0.102 it comes after its prompt.
+    transcript (1.0.102). A session that starts with a prompt does not wait for its first one; before 1.0.102 its start
+    comes after that prompt.
     """
     if payload.get("initialPrompt"):
         payload.pop("source", None)

@@ -89,8 +89,8 @@ def begins_transcript(record: "Mapping[str, Any]") -> bool:
 def read_record(record: "Mapping[str, Any]") -> "HostMessage | None":
     """Read a record of a session file.
 
-    {"type": "gemini", "content": TEXT, "toolCalls": [{"name": TOOL}, ...]}, which stands there again, with its calls,
-    when these have ended, or {"type": "user", "content": [PART, ...]}.
+    {"type": "gemini", "content": TEXT, "toolCalls": [{"name": TOOL}, ...]}, or
+    {"type": "user", "content": [PART, ...]}. The first is written again, with its calls, when these have ended.
     """
     kind = record.get("type")
     if kind == "user":

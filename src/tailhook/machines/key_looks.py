@@ -69,7 +69,8 @@ def kind_of(letter: str) -> str:
 def is_mixed(runs: "Sequence[str]") -> bool:
     """Return whether the kinds of letters (digits, capitals, small ones) change as often as in random keys.
 
-    In one of 64 letters they change three times in five letters; in names such as `MyClass2`, once in three or four.
+    In a random key in base 64 they change three times in five letters; in names such as `MyClass2`, once in three or
+    four.
     """
     changes = letters = 0
     kinds_seen = set()

@@ -1,6 +1,6 @@
-"""What a person reads in a session about a loop of another one.
+"""What a person reads in one session about a loop of another session.
 
-The machines of loops import it only then.
+The machines of loops import it only for that.
 """
 
 from tailhook.machines import CLAIM, clip_field

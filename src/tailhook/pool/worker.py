@@ -345,7 +345,7 @@ def is_own_peer(connection: socket.socket) -> bool:
 def has_hung_up(connection: socket.socket) -> bool:
     """Return whether the client has ended.
 
-    That the worker itself reads no more (`receive_in_time`) is not asked for: a request may have come just before.
+    It ignores that the worker itself has stopped reading (`receive_in_time`): a request may have come just before.
     """
     polling = select.poll()
     polling.register(connection.fileno(), 0)  # reports POLLHUP alone
