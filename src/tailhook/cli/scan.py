@@ -181,7 +181,7 @@ def check_flags(arguments: argparse.Namespace) -> None:
 
 
 def check_resume(arguments: argparse.Namespace) -> None:
-    """Raise UsageError for flags that a folder of Parquet files does not have."""
+    """Raise UsageError for flags that do not go together with --resume."""
     folder = arguments.resume
     if arguments.output and not is_same_path(arguments.output, folder):
         raise UsageError(f"--resume {folder} writes its rows to {folder}: leave out -o")

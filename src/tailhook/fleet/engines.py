@@ -89,7 +89,7 @@ class TaskReader(NamedTuple):
             yield from found
 
     def narrowed(self, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> TaskReader:
-        """Return a reader of an engine's columns and at least its rows; a reader of halves stays as it is."""
+        """Return a reader of an engine's columns and of all rows that it keeps; a reader of halves stays as it is."""
         return self if self.halves else make_reader(narrow(self.question, columns, wanted), missing=self.missing)
 
     def with_columns(self, columns: Iterable[str]) -> TaskReader:
@@ -302,7 +302,7 @@ def by_session(tables: Iterable[str], halves: Iterable[bytes], buckets: int) -> 
 
 
 def narrow(question: Question, columns: Iterable[str] | None, wanted: Iterable[Comparison]) -> Question:
-    """Return a question with an engine's columns and at least its rows.
+    """Return a question with an engine's columns, and with all rows that the engine keeps.
 
     columns: None for all.
     wanted: comparisons; all are true for every row that the engine keeps. Unusable ones are ignored, because the engine

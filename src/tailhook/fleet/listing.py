@@ -79,7 +79,8 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
             for file in find_objects(source, problems):
                 same = objects.setdefault(file.path, file)
                 if same._replace(url=file.url) != file:
-                    problems.append(ScanProblem(file.path, "another source is shown by this path: scan it by itself"))
+                    reason = "two sources have this path in the rows, but are different files: scan each by itself"
+                    problems.append(ScanProblem(file.path, reason))
         else:
             add_source(source, found, problems)
     problems[noted:] = dict.fromkeys(problems[noted:])  # a folder may be in several sources

@@ -182,7 +182,7 @@ def scan_translated(
     session: str,
     lines: Iterable[tuple[int, bytes]],
 ) -> None:
-    """Scan lines of another host.  file: in which what is before the part is read.  lines: of the part."""
+    """Scan lines of another host.  file: to read the records before the part.  lines: of the part."""
     scan.begin(part.path, session, records.host.NAME, part.start, part.end)
     records.read_changes(file, part.start)
     feed_translated(scan, records, lines)

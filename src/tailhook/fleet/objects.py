@@ -180,7 +180,8 @@ class ByteSpan(NamedTuple):
 def spans(parts: Iterable[FileRange]) -> Iterator[ByteSpan]:
     """Yield the requests to make ahead: for each part the file's beginning, then the part from the byte before it.
 
-    That byte shows whether a line begins at the part's start. The first block has it beside its own bytes.
+    That byte shows whether a line begins at the part's start. The first request for the part's own bytes asks for it,
+    too.
     """
     for number, part in enumerate(parts):
         if part.version is None or part.end is None:

@@ -31,8 +31,8 @@ class OutputError(TailhookError, OSError):
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Yield a binary file, and rename it to `path` when the block ends; after an exception nothing is left of it.
 
-    A replaced file keeps its permissions and its group; without the group, it has no permissions for one. A new one has
-    the umask's. If `path` is a link, its target is replaced.
+    A replaced file keeps its permissions and its group. If it cannot keep the group, it gets no permissions for one. A
+    new file has the umask's permissions. If `path` is a link, its target is replaced.
 
     Raises OSError, also if the disk is full, and if `path` is a folder, a device or a pipe.
     """

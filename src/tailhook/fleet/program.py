@@ -131,7 +131,7 @@ def make_gate(sets: Sequence[PatternSet]) -> bytes | None:
 
 
 def raw_literals(pattern: str, word: bool) -> list[str]:
-    r"""Return literals: one is in the JSON text of every string with the pattern, unless that escapes ASCII.
+    r"""Return literals. The JSON text of each string with the pattern has one of them, unless it escapes ASCII letters.
 
     word: a blank in the pattern stands for any blank space.
 

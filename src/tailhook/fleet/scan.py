@@ -108,7 +108,7 @@ class Scan(Generic[Row]):
     def __iter__(self) -> Iterator[ArrowBatch]:
         """Yield the rows as batches, in the order of the files and of their lines.
 
-        With `resume`, the folder is brought up to date first; the rows come in the order of their finding.
+        With `resume`, the folder is brought up to date first; the rows come in the order in which they were found.
         """
         run = self._newest = self._new_run()
         with run.timed():
@@ -138,7 +138,10 @@ class Scan(Generic[Row]):
         return files
 
     def _find_engine_files(self, missing: MissingSources | None) -> Sequence[SourceFile]:
-        """Return the files to scan. The report gets the sources of `missing`; None: a fault raises SourceError."""
+        """Return the files to scan.
+
+        missing: collects the unreadable sources for the report; None: one of them raises SourceError.
+        """
         from tailhook.fleet.engines import note_problems
 
         run = self._newest = self._new_run(missing)
