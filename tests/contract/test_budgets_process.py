@@ -218,7 +218,7 @@ def test_in_a_host_whose_tokens_are_not_counted_only_minutes_end_a_loop(project,
 
 def test_start_reports_the_hosts_whose_tokens_are_not_counted(loop):
     loop.project.tailhook("install", "--yes", "--host", "copilot").check_returncode()
-    words = "tailhook: tokens of Copilot CLI are not counted: there, --tokens ends no loop\n"
+    words = "tailhook: tokens of Copilot CLI are not counted, so --tokens ends no loop there\n"
     first = loop.project.tailhook(loop.group, "start", "--tokens", "1000", "Work.")
     assert words in first.stderr
     flag = "--replace" if loop.group == "loop" else "--force"

@@ -217,7 +217,7 @@ def test_in_a_host_whose_runs_are_unknown_start_reports_it_and_status_keeps_it(p
     words = ("--completion-promise", "GREEN") if machine == "ralph" else ()
     started = project.as_agent(group, "start", *words, "--check", "pytest", "Work.")
     title = {"codex": "Codex CLI", "copilot": "Copilot CLI"}[host]
-    unknown = f"tailhook: which commands succeeded in {title} is not known: there, --check has no effect\n"
+    unknown = f"tailhook: {title} does not show which commands succeeded, so --check has no effect there\n"
     assert unknown in started.stderr
     stop = project.stop(f"Done.\n\n{DONE[machine]}", "--host", host)
     assert stop.exit_code == 0

@@ -152,7 +152,8 @@ def test_status_names_what_the_loop_waits_for_and_since_when(project, holding):
     assert [holding().allowed for _ in range(2)] == [False, True]
     shown = project.as_agent(group, "status", session="mine").stdout
     since = (
-        r"At the next stop the agent may stop: the loop waits for shell `make test` since 20\S+Z\. If that has ended, "
+        r"At the next stop the agent may stop: the loop has waited for shell `make test` since 20\S+Z\. "
+        r"If that has ended, "
     )
     assert re.search(since, shown)
     if group == "loop":

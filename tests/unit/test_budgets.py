@@ -297,7 +297,7 @@ def test_a_person_reads_what_is_spent_and_what_is_left():
 
 def test_before_a_stop_has_counted_the_tokens_a_person_reads_that():
     fields = {"began": BEGAN, "tokens": 1000}
-    words = "Budget of tokens: 1,000. No stop has counted them yet; only those of Claude Code count."
+    words = "Budget of tokens: 1,000. No stop has counted them yet; only Claude Code's tokens are counted."
     assert describe_spending(fields, NOW) == [words]
     assert describe_spending({"tokens": 1000, "minutes": 5}, NOW) == []
 

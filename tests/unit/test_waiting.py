@@ -127,7 +127,7 @@ def test_another_saved_value_is_not_a_wait():
 
 def test_a_saved_wait_is_described_with_its_time_and_another_value_is_not():
     assert describe_waiting("10@1767312245.5:0f shell `make: x`").startswith(
-        "the loop waits for shell `make: x` since 2026-01-02T00:04:05Z. If that has ended, "
+        "the loop has waited for shell `make: x` since 2026-01-02T00:04:05Z. If that has ended, "
     )
     for mark in (None, "", 7, "10@1767312245.5:0f", "10:0f shell", "10@nan:0f shell", "10@1e999:0f shell"):
         assert describe_waiting(mark) == ""

@@ -19,7 +19,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="CMD",
         help="the loop ends as complete only if this command has succeeded after the last edit of a file (repeatable); "
-        "only in Claude Code it is known which commands succeeded",
+        "only Claude Code shows which commands succeeded",
     )
     parser.add_argument(
         "--check-files",

@@ -146,8 +146,8 @@ def named_path(file: str, folder: str, prefix: bytes = b"") -> str:
 def find_first_live(find: Callable[[list[str]], LoopT], is_live: Callable[[Any], bool]) -> LoopT:
     """Return the first live loop; without one, the loop that the hook would find, or None.
 
-    find: returns the loop in folders, None if there is none. Raises OSError if it cannot be read. Only in the hook's
-        folders that is an error.
+    find: returns the loop in folders, None if there is none. Raises OSError if it cannot be read. That is an error only
+        in the hook's folders.
     """
     first = find(list(project_folders({})))
     if first is not None and is_live(first):

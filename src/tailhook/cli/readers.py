@@ -21,7 +21,7 @@ def reading_session() -> str:
     """Return the session whose main agent reads this command's output; "" without one, or if a sub-agent reads it.
 
     A sub-agent's shell has the session's environment (Claude Code 2.1.329). But the newest record of its transcript is
-    the call of this command. Codex names a sub-agent's own thread.
+    the call of this command. In Codex, CODEX_THREAD_ID is the sub-agent's own thread.
     """
     session = current_session()
     is_in_codex = bool(session) and os.environ.get("CODEX_SESSION_ID") == session

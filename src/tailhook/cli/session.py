@@ -142,8 +142,8 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
 
 # What the fields of a loop do not do in other hosts than Claude Code. {} is the host's title.
 ONLY_IN_CLAUDE_CODE = {
-    "tokens": "tokens of {} are not counted: there, --tokens ends no loop",
-    "checks": "which commands succeeded in {} is not known: there, --check has no effect",
+    "tokens": "tokens of {} are not counted, so --tokens ends no loop there",
+    "checks": "{} does not show which commands succeeded, so --check has no effect there",
 }
 
 

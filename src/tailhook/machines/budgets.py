@@ -177,7 +177,8 @@ def describe_spending(fields: "Mapping[str, Any]", now: float) -> "list[str]":
     lines = []
     for unit, (used, limit) in measure(fields, now).items():
         if used is None:
-            lines.append(f"Budget of {unit}: {limit:,}. No stop has counted them yet; only those of Claude Code count.")
+            why = "No stop has counted them yet; only Claude Code's tokens are counted."
+            lines.append(f"Budget of {unit}: {limit:,}. {why}")
         else:
             note = " (counted at the last stop)" if unit == "tokens" else ""
             lines.append(f"Budget of {unit}: {used:,} of {limit:,} spent, {max(0, limit - used):,} left{note}.")

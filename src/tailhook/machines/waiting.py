@@ -87,8 +87,8 @@ def describe_waiting(mark: object) -> str:
     if not shown:
         return ""
     return (
-        f"the loop waits for {clip_field(shown)} since {since}. If that has ended, or the agent has used a tool since, "
-        f"it must continue. {SENT_PROMPT.rstrip('.')}"
+        f"the loop has waited for {clip_field(shown)} since {since}. If that has ended, or the agent has used a tool "
+        f"since, it must continue. {SENT_PROMPT.rstrip('.')}"
     )
 
 
