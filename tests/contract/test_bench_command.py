@@ -160,7 +160,7 @@ def test_a_limit_is_a_finite_number_above_zero(bench, flag):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--case", "nothing*"), "no case is left"),
+        (("--case", "nothing*"), "no case fits --case, --machine and --size: "),
         (("--event", "Stop,Nonsense", "--hook", "true"), "unknown event: Nonsense"),
         (("--event", "PreToolUse"), "--event is for --hook"),
         (("--event", "Stop"), "--event is for --hook"),

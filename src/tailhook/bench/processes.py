@@ -55,7 +55,7 @@ def run_once(
 ) -> Sample:
     """Run a process in a process group of its own, with a payload on stdin. An exception here ends the group.
 
-    limit_s: when the process is ended, None for never. Only the main thread can give one.
+    limit_s: after so many seconds the process is ended; None for never. Only the main thread can give a limit.
     stdout, stderr: files for its output.
 
     Raises OSError, and HookTimeoutError.
@@ -132,7 +132,8 @@ def time_limit(seconds: float | None, argv: list[str]) -> Iterator[None]:
         return
 
     def expire(*_: object) -> None:
-        raise HookTimeoutError(f"{shlex.join(argv)}: it did not end within {seconds:g} s, when a host ends a hook")
+        ended = f"it did not end within {seconds:g} s, and a host ends a hook after this time"
+        raise HookTimeoutError(f"{shlex.join(argv)}: {ended}. Make it faster, or leave it out")
 
     former = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, seconds)

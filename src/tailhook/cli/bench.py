@@ -208,7 +208,7 @@ def bench(arguments: argparse.Namespace) -> int:
     ):
         subjects = list(subjects_in(Path(folder), arguments, forms))
         if not subjects:
-            raise UsageError("no case is left: --case, --machine and --size leave nothing")
+            raise UsageError("no case fits --case, --machine and --size: change one of them, or leave it out")
         if before is not None:
             check_earlier_run(arguments, note_earlier_run(subjects, before), len(subjects))
         count_if_possible(subjects, bool(arguments.max_instructions), is_foreign=bool(arguments.hook))

@@ -82,7 +82,7 @@ def check_answer() -> Iterator[Finding]:
             yield finding(WARNING, what, "This is reported until a notice is sent. The recipes are in docs/board.md.")
         if failure := figures.get("list_failure"):
             what = f"claude agents --json failed when a board was last open: {failure}"
-            advice = "Sessions without hooks are not on the boards. Claude Code has this list since 2.1.163."
+            advice = "Sessions without hooks are not on the boards. Claude Code has had this list since 2.1.163."
             yield finding(NOTE, what, advice)
 
 

@@ -32,9 +32,8 @@ def check_pool(client: str) -> Iterator[Finding]:
     pools = find_pools(folder)
     found = next((pool for pool in pools if pool.is_own), None)
     if found and (fault := folder_fault_of(found.socket.rpartition("/")[0])):
-        yield Finding(
-            "pool", WARNING, f"a pool runs ({found.place}), and no hook uses it: {fault}", "Hooks start Python."
-        )
+        advice = "Correct the folder; until then hooks start Python."
+        yield Finding("pool", WARNING, f"a pool runs ({found.place}), and no hook uses it: {fault}", advice)
     elif found:
         figures: dict[str, float] = {} if found.memory is None else {"memory": found.memory}
         yield Finding("pool", OK, f"a pool runs: {found.place}", "", figures)
@@ -44,7 +43,8 @@ def check_pool(client: str) -> Iterator[Finding]:
         what = f"a pool runs for callers of another kind, {kinds}: {places}; none for this process"
         yield Finding("pool", NOTE, what, "docs/pool.md has what callers of one pool have in common.")
     elif why := pool_start_failure(folder):
-        yield Finding("pool", WARNING, f"no pool starts: {why}", "Hooks start Python until it does.")
+        advice = "Until one does, hooks start Python. To try it in a terminal:  tailhook pool serve"
+        yield Finding("pool", WARNING, f"no pool starts: {why}", advice)
     else:
         yield Finding("pool", OK, f"no pool runs now; {next_start(folder)}")
     try:
