@@ -57,4 +57,4 @@ def test_without_a_known_command_there_is_no_button(daemon, board):
 def test_if_the_browser_does_not_copy_the_command_is_shown(shop):
     shop.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
     row(shop, "a shop").get_by_role("button", name="Copy command to resume a shop").click()
-    expect(shop.locator("#copied")).to_contain_text(f"The browser does not copy it. By hand: {COMMAND}")
+    expect(shop.locator("#copied")).to_contain_text(f"The browser did not copy it. Copy it by hand: {COMMAND}")

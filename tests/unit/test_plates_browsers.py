@@ -56,7 +56,10 @@ def test_the_reason_of_each_refusal_ends_with_the_next_step(browsers):
         (browsers.why_no_code(used), "the link was used before"),
         (browsers.why_no_code("else"), "the link is not complete, or the daemon was started again since"),
         (browsers.why_no_secret("tab-of-an-earlier-run"), "the daemon was started again"),
-        (browsers.why_no_secret("else"), "a valid token is needed (Authorization: Bearer …), or a browser"),
+        (
+            browsers.why_no_secret("else"),
+            "a valid token (Authorization: Bearer …) or a signed-in browser tab is needed",
+        ),
     ]
     for words, reason in reasons:
         assert words == f"{reason}. To sign in, open the link that this command prints:  tailhook plates link"

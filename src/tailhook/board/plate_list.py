@@ -58,7 +58,7 @@ def group_in(plate: PlateOut) -> BoardGroup:
 
 
 def urgency_of(plate: PlateOut) -> int:
-    """Return the place of what a session asks among the others, for the room that is left; the smallest is first."""
+    """Return the rank of a session if there is no room for all that sessions ask; the smallest gets room first."""
     activity = plate["activity"]
     if plate["status"] is Status.ERROR:
         return 3

@@ -24,8 +24,8 @@ from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
 LASTING_KEYS = ("question_mark", "q")  # of the footer, in every width
 KEY_GAP = "  "  # after each; the last one needs none
-# For a footer in which not all keys fit: one after the other, until they do. Only "copy" would read like an answer: the
-# key is `y`, and it stands below a question.
+# For a footer in which not all keys fit: used one after the other, until they do. The word "copy" alone would read like
+# an answer: the key is `y`, and it stands below a question.
 SHORT_KEY_WORDS = {
     "copy command to resume": "copy resume",
     "show folded": "all",

@@ -396,7 +396,10 @@ class Board(App[None]):
 
     @work(exclusive=True, group="closed")
     async def load_closed(self) -> None:
-        """Ask the daemon for the newest closed sessions, page by page. Of one that is known, the stream knows more."""
+        """Ask the daemon for the newest closed sessions, page by page.
+
+        A session that is here already stays as it is: the stream is newer.
+        """
         page = ""
         for _ in range(MAX_CLOSED_PAGES):
             try:

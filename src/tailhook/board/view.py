@@ -169,7 +169,7 @@ def read_periods(periods: Iterable[Mapping[str, Any]]) -> list[PeriodOut]:
 
 
 class Piece(NamedTuple):
-    """A period with an end: a period that lasts ends now.
+    """A period with an end: a period that has not ended ends now.
 
     start, end: Unix seconds.
     """
@@ -182,7 +182,7 @@ class Piece(NamedTuple):
 def end_periods(periods: Iterable[PeriodOut], now: float) -> list[Piece]:
     """Return the pieces of a timeline, without gaps between them.
 
-    now: Unix seconds, the end of a period that lasts.
+    now: Unix seconds, the end of a period that has not ended.
     """
     pieces = []
     for period in periods:

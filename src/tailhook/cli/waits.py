@@ -18,7 +18,7 @@ NOTHING_KEPT = (
 )
 WHAT_IT_IS = (
     "How long agents waited for your answers and approvals, at night too. Agents that wait at the same time add up.",
-    "A wait over midnight is counted in both days. A wait that lasts is counted until now.",
+    "A wait over midnight is counted in both days. A wait that has not ended is counted until now.",
 )
 
 

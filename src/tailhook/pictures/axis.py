@@ -31,7 +31,7 @@ MAX_PAUSES_SHARE = 0.2  # of the axis
 class Stretch(NamedTuple):
     """Steps without a pause between them.
 
-    first: the number of the first step: its begin divided by the step.
+    first: the number of the first step: its beginning divided by the step.
     steps: how many.
     left: pixels.
     """

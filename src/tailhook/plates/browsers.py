@@ -119,7 +119,7 @@ class Browsers:
         """Return why a bearer value is not valid, and what to do."""
         if given.startswith(SECRET_PREFIX):
             return f"{self.ended.get(given, RESTARTED)}. {HOW_TO_SIGN_IN}"
-        return f"a valid token is needed (Authorization: Bearer …), or a browser. {HOW_TO_SIGN_IN}"
+        return f"a valid token (Authorization: Bearer …) or a signed-in browser tab is needed. {HOW_TO_SIGN_IN}"
 
     def last_seen(self, secret: str) -> float:
         """Return when a tab was last seen. One with an open request is seen now."""

@@ -82,7 +82,7 @@ STATUSES = {
         StatusOut(status=Status.CLOSED, symbol="·", words="closed", group="rest", tone="muted"),
     )
 }
-# How a session is shown that stands in another group than its status does.
+# How a session is shown if it is not in the group of its status.
 GROUP_SIGNS: dict[BoardGroup, StatusOut] = {
     "finished": StatusOut(status=Status.IDLE, symbol="✓", words="finished", group="finished", tone="idle"),
     "stuck": StatusOut(status=Status.RUNNING, symbol="▲", words="stuck", group="stuck", tone="error"),
@@ -95,7 +95,7 @@ EVENT_WORDS: dict[str, str] = {
     STOP_PAUSED: "stop, loop paused",
 }
 NO_SIGN = "no sign"  # of a session that should work
-FROM_LIST = "from claude agents"  # how a session is marked that no hook reports
+FROM_LIST = "from claude agents"  # the mark of a session that no hook reports
 NO_MESSAGE = "There is no message of the agent that can be read."
 SHELL_SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 MAX_RANK_NAME_CHARS = 100

@@ -93,11 +93,11 @@ class PlateOut(PlateFields):
     symbol, status_words, tone: how the status is shown.
     activity: what it asks, does or did last.
     agents: how many of its sub-agents work.
-    turn_since, turn_until: when a person's last prompt came, and when the turn ended by itself; null if that is not so.
+    turn_since, turn_until: when a person's last prompt came, and when the turn ended by itself; null if it did not.
     unseen: whether it has finished, and no person has looked at it since.
     quiet_since: since when nothing has come from a running session; null unless it may be stuck.
-    silent_since: when the last sign of a session that should work came; null unless nothing is known since. The boards
-        then show "no sign for 4m" (status_words and this time) in place of the status.
+    silent_since: when the last sign came, if the session should work but has given none for too long; otherwise null.
+        The boards then show "no sign for 4m" (status_words and this time) in place of the status.
     resume: the shell's command that continues it in another terminal; "" if none is known.
     hidden: whether a person hid it from the boards. It is shown again with its next prompt.
     tokens_used: how many tokens it and its sub-agents have used, in short; null while that is not known.
@@ -388,7 +388,7 @@ class StatusOut(TypedDict):
 class StatusesOut(TypedDict):
     """The groups in the boards' order, the signs in the order of the boards' help, and what a filter searches.
 
-    marks: how a session is shown that stands in another group than its status does.
+    marks: how a session is shown if it is not in the group of its status.
     long_wait_hours: longer waits stand in one line, until a person asks for them.
     """
 

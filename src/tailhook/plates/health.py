@@ -47,8 +47,8 @@ log = logging.getLogger("tailhook.plates")
 
 MIN_SLEEP_S = 30  # between two checks: then the machine has slept
 WAKE_DELAY_S = 10  # after sleep, in which transcripts and hooks catch up
-RESTLESS_S = STALENESS_THRESHOLD + 2  # after a change: until then a check may find what has settled meanwhile
-MAX_SHARE = 0.05  # of the time, that the checks between those at the interval may take
+RESTLESS_S = STALENESS_THRESHOLD + 2  # of extra checks after a change: they may find what has settled meanwhile
+MAX_SHARE = 0.05  # of the time: extra checks, beside those at the interval, may take so much
 HOOK_EXIT_S = 5  # after an event: then its hook and any wrapper shell have exited
 MAX_CHECKS = 3  # of one plate in a row, if events change it meanwhile
 

@@ -29,7 +29,7 @@ FIRST_PLATES = 20  # in the first event of the stream: as many as a screen shows
 PAGE_PLATES = 100  # in each of the next ones, before the changes begin
 MAX_CHANGES = 1000  # newest ones that are kept; a listener further behind gets all plates again
 READING_PAUSE_S = 0.001  # after a page, so that the daemon answers meanwhile
-PAUSE_S = 0.00025  # for each listener, after one was sent something; what changes twice meanwhile is sent once
+PAUSE_S = 0.00025  # for each listener, after each sending: several changes of a plate meanwhile become one
 IN_WAITS = [status.value for status, sign in STATUSES.items() if sign["group"] == "waits"]
 NOT_IN_WAITS = [status for status in OPEN if status not in IN_WAITS]
 

@@ -1,4 +1,4 @@
-"""The daemon's side of the spool: it stores each event that the hooks appended in the database, once.
+"""The daemon's side of the spool: it stores in the database, once, each event that the hooks have appended.
 
 The offset moves in the transaction of its events. A full file is renamed, and removed when all of it is stored and on
 the disk. If a hook wrote into it at that moment, the hook writes the event again.

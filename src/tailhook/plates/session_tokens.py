@@ -291,7 +291,7 @@ class SessionTokens:
 
         find_session: returns the session of a transcript, None if its first record is not whole yet.
 
-        Raises what the two raise.
+        Raises what `paths` and `find_session` raise.
         """
         unread = MAX_NEW_TRANSCRIPTS
         for path in paths:

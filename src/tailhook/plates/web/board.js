@@ -408,7 +408,7 @@ async function copyResume(id) {
   try {
     await navigator.clipboard.writeText(plate.resume);
   } catch {
-    words = "The browser does not copy it. By hand";
+    words = "The browser did not copy it. Copy it by hand";
   }
   showNews(`${words}: `, make("code", {}, ...commandWords(line(plate.resume, 2000))), hint);
 }
@@ -483,7 +483,8 @@ function toggleClosed() {
   drawAll();
 }
 
-// Ask the daemon for the newest closed sessions, page by page. Of one that is here, the stream knows more.
+// Ask the daemon for the newest closed sessions, page by page. A session that is here already stays as it is: the
+// stream is newer.
 async function loadClosed() {
   let page = CLOSED_PAGE;
   for (let pages = 0; page && pages < MAX_CLOSED_PAGES; pages++) {

@@ -75,8 +75,9 @@ const wait = (milliseconds) =>
 //
 // handlers: by the event's name, called with its data. `statuses` comes before the first `plates`.
 // away: called when the daemon cannot be reached.
-// signedOut: called when the tab is not signed in, with the daemon's reason, which is null if the tab has neither a
-// secret nor a link, and with whether it was signed in before. Then nothing is sent until another link is opened in it.
+// signedOut: called when the tab is not signed in, with the daemon's reason, and with whether it was signed in before.
+// The reason is null if the tab has neither a secret nor a link. Afterwards nothing is sent until another link is
+// opened in the tab.
 export async function follow(handlers, { away, signedOut }) {
   let ended = null; // why the tab's secret is no longer valid
   const sendSecret = connect((name, data) => {

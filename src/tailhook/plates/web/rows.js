@@ -4,7 +4,7 @@ import { commandWords, line, make, span, statusWords } from "./words.js";
 
 const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
 const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
-export const RESUME_TITLE = "Copies the command that goes on with the session in a terminal";
+export const RESUME_TITLE = "Copies the command that resumes the session in a terminal";
 
 // Return the row of a session without its content. Its buttons call the functions with the session's id.
 export function makeRow(id, { open, copy, hide }) {

@@ -10,7 +10,7 @@ const AXIS = 22;
 const LETTER = 7; // about the width of one letter in a bar
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 
-// Return the daemon's periods, each with an end: a period that lasts ends now. Times are milliseconds.
+// Return the daemon's periods, each with an end: a period that has not ended ends now. Times are milliseconds.
 export const endPeriods = (periods, now) =>
   periods.map((period) => ({ ...period, end: Math.max(period.start, period.end ?? now) }));
 
