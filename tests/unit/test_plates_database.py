@@ -410,8 +410,11 @@ def test_lags_are_those_of_the_hooks_events(database):
     now = unix_ms()
     database.record(report("tool_start:ExitPlanMode", ts=now - 50, mono=None))
     database.record(report("permission_asked", ts=now + 60_000, mono=None))  # by a clock that is ahead
-    database.apply(database.get("s"), parse_event("health_check_recovery"))
-    ahead, lag = database.lags(5)
+    for found in ("health_check_recovery", "tool_call", "interrupted"):
+        database.apply(database.get("s"), parse_event(found))
+    database.record(report("interrupted", ts=now - 50, mono=None))  # a hook reports it, too
+    reported, ahead, lag = database.lags(10)
+    assert reported >= 50
     assert ahead == 0
     assert 50 <= lag < 30_000
 

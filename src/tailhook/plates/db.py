@@ -56,11 +56,6 @@ from tailhook.stores.processes import uptime_ms
 
 CHANNEL = "tailhook_plates"  # the channel on which daemons send NOTIFY to each other
 MAX_NOTE_CHARS = 1900  # PostgreSQL allows 7,999 bytes
-# Kinds of events that the lags leave out: mostly the daemon finds these itself. It also finds events of other kinds
-# (see EventKind). These count, with the time of its check.
-FOUND_BY_DAEMON = [
-    kind.value for kind in (EventKind.TURN_ENDED, EventKind.INTERRUPTED, EventKind.HEALTH_CHECK_RECOVERY)
-]
 # By the statuses of open ones, not by "not closed": so a database with many closed plates uses its index.
 OPEN = [status.value for status in Status if status is not Status.CLOSED]
 IS_OPEN = plates.c.status.in_(OPEN)
@@ -507,8 +502,12 @@ class Database:
             return tx.execute(sa.select(sa.func.min(events.c.received_at))).scalar()
 
     def lags(self, limit: int) -> list[int]:
-        """Return the milliseconds between the hook's clock and the database, for the last reported events."""
-        query = sa.select(events.c.received_at - events.c.ts).where(events.c.event_type.not_in(FOUND_BY_DAEMON))
+        """Return the milliseconds between the hook's clock and the database, for the last reported events.
+
+        What the daemon found itself is left out: its ids are those of `apply`.
+        """
+        is_found = events.c.event_id.startswith(events.c.session_id + ":" + events.c.event_type + ":")
+        query = sa.select(events.c.received_at - events.c.ts).where(~is_found)
         with self.engine.connect() as tx:
             return [max(0, lag) for lag in tx.execute(query.order_by(events.c.id.desc()).limit(limit)).scalars()]
 
