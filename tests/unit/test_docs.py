@@ -31,6 +31,7 @@ from tailhook.fleet.scan import scan
 from tailhook.hook.config import KEYS
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hosts import DEFAULT, NAMES, RECORDED, find_host
+from tailhook.install.obstacles import TRUST, Obstacle
 from tailhook.patterns.sets import PatternSet, code_spans
 from tailhook.pictures.explanation import CODE_WORDS
 
@@ -370,8 +371,25 @@ def test_each_text_on_large_or_on_masked_columns_names_them_all(flag, names):
 
 def test_the_page_on_troubleshooting_lists_every_check_of_the_doctor():
     source = "".join(path.read_text() for path in (ROOT / "src" / "tailhook" / "doctor").glob("*.py"))
-    listed = {cells[0].strip("`") for cells in rows(TROUBLESHOOTING) if re.fullmatch("`[a-z]+`", cells[0])}
-    assert listed == set(re.findall(r'Finding\("([a-z]+)"', source))
+    listed = {cells[-1].strip("`") for cells in doctor_rows()}
+    assert listed == {*re.findall(r'Finding\("([a-z]+)"', source), TRUST, Obstacle._field_defaults["check"]}
+
+
+def test_the_page_on_troubleshooting_quotes_what_the_doctor_prints():
+    printed = (ROOT / "ext" / "json" / "grammar.pxi").read_text()
+    for path in (ROOT / "src" / "tailhook").rglob("*.py"):
+        texts = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+        printed += "\n".join(text for text in texts if isinstance(text, str))
+    for words, *_ in doctor_rows():
+        quoted = re.findall("`([^`]+)`", re.split("(?<=`): ", words)[0])
+        assert [part for span in quoted for part in span.split("…") if part.strip() not in printed] == []
+
+
+def doctor_rows() -> list[list[str]]:
+    """Return the rows of the table of the doctor's messages: the words that it prints, what to do, the check."""
+    found = [cells for cells in rows(TROUBLESHOOTING) if re.fullmatch("`[a-z]+`", cells[-1])]
+    assert len(found) > 20
+    return found
 
 
 @by_page
