@@ -342,7 +342,7 @@ def matches_names(patterns: "Sequence[str]", names: "Sequence[str]", budget: Bud
 def matches_name(pattern: str, name: str, budget: Budget) -> bool:
     """Return whether a pattern matches a whole name.
 
-    `*` stands for any letters, `?` for one letter, `[a-z]` for one of these letters, `[!a-z]` for any other letter.
+    `*` stands for any characters, `?` for one character, `[a-z]` for one of these, `[!a-z]` for any other.
     """
     at = place = 0
     star, resume = -1, 0
