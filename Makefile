@@ -18,8 +18,8 @@ help: ## show the goals
 demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript beside bare Python; the board, live
 	@$(BIN)/python examples/demo.py
 
-# Five workers for two processors: most tests wait for processes that they started. The first worker begins with the
-# browser's tests, and the others take over what is left of its last tests: so one browser runs.
+# Five workers for two processors: most tests wait for processes that they started. The browser's tests come first, so
+# the first worker has them. Idle workers take over tests from the end of its list only, so one browser runs.
 test: $(VENV)/built $(VENV)/test ## all tests, on every processor
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
