@@ -7,7 +7,7 @@
 # (machines/secret_rules.py). It begins where a word begins, or behind a sign that may precede a value.
 
 cdef enum:
-    KEY_MAX_REQUIRED_CHARS = 16   # a key that was cut off counts with half its characters, or with so many
+    KEY_MAX_REQUIRED_CHARS = 16   # a key that was cut off needs half of its characters, at most this many
     KEY_MIN_REQUIRED_CHARS = 8
     KEY_MAX_BYTES = 8192   # a longer key is masked in pieces
     KEY_MAX_PLAIN_CHARS = 256  # so many letters of one case without a digit are not a key

@@ -139,7 +139,7 @@ cdef int scan_join_copies(
     - otherwise the possible ids of the original in other threads, the nearest thread first. Such an id begins with the
       id of the thread and a blank. The other thread may be a copy, too.
 
-    If the file of the nearest thread is missing, so that no row is of it, the copies of the same response are one.
+    If no row is of the nearest thread, because its file is missing, the copies of one response count as one.
 
     owners: the number of each row's response.  count: of the responses; set to the remaining number.
     """

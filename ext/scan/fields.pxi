@@ -19,10 +19,10 @@ cdef struct ScanColumns:
     ArrowColumn items[SCAN_FIELDS]
     bint wanted[SCAN_FIELDS]
     int order[SCAN_FIELDS]  # the numbers of the question's columns
-    size_t count            # of them
-    size_t rows             # that are not in a batch yet
-    size_t batch_rows       # that are cut off as a batch
-    bint are_responses      # of which scan_drop_responses drops some
+    size_t count            # of the numbers in `order`
+    size_t rows             # rows that are not in a batch yet
+    size_t batch_rows       # rows of a full batch
+    bint are_responses      # scan_drop_responses drops rows that cannot count
     ScanQueue queue         # of finished batches
 
 # UTF-8 that grows.

@@ -23,7 +23,7 @@ cdef struct ScanQueue:
     size_t capacity
     size_t max_waiting              # batches; when there are so many, the scan waits
     bint has_ended                  # no batch will come
-    size_t ends                     # how often that was so
+    size_t ends                     # how often the end was marked
     char is_stopped                 # os_flag_*: batches are dropped
 
 
@@ -83,7 +83,7 @@ cdef int scan_queue_put(ScanQueue* queue, ScanBatch* batch) noexcept nogil:
 
 
 cdef inline bint scan_queue_has_ended(const ScanQueue* queue, size_t ends) noexcept nogil:
-    """Return whether no batch will come, or none would have come at one time since there were so many ends."""
+    """Return whether no batch will come, or the end was marked since `queue.ends` was `ends`."""
     return queue.has_ended or queue.ends != ends or os_flag_is_set(&queue.is_stopped)
 
 

@@ -54,7 +54,10 @@ cdef uint64_t text_fingerprint(const uint8_t* data, size_t length) noexcept nogi
 
 
 cdef uint64_t text_hash(const uint8_t* data, size_t length) noexcept nogil:
-    """Return a hash for a table in memory. It starts with an address, so no transcript can be made for equal hashes."""
+    """Return a hash for a table in memory.
+
+    It starts with an address of this process, so no transcript can be made with many equal hashes.
+    """
     return text_digest(<uint64_t><size_t><void*>text_fingerprint * 0x9E3779B97F4A7C15ULL, data, length)
 
 

@@ -33,12 +33,12 @@ cdef struct WinWindow:
     Py_ssize_t valid_start, valid_end
     Py_ssize_t start, end
     Py_ssize_t step        # bytes of the next read
-    int reads              # how many asked for so many
+    int reads              # of that size so far
     Py_ssize_t searched    # no newline between here and the end that the window grows from
     int64_t origin         # file offset of data[0], were it a byte of the file
     int64_t lower, upper   # lines that begin at lower or later and before upper are wanted
     int64_t max_line_bytes  # longer lines are skipped
-    int64_t skipped_lines  # how many were
+    int64_t skipped_lines  # how many were skipped
     bint forward
     bint is_skipping       # the line at hand is too long: its bytes are not kept
     bint finished
