@@ -499,6 +499,14 @@ def test_every_link_of_a_page_leads_to_a_file_and_a_heading(page):
             assert anchor in slugs(file), target
 
 
+def test_every_section_of_a_page_that_the_code_names_exists():
+    paths = [path for folder in ("src", "ext") for path in (ROOT / folder).rglob("*")]
+    texts = [path.read_text() for path in paths if path.suffix in (".py", ".pyi", ".pyx", ".pxi", ".h", ".c")]
+    named = [pair for text in texts for pair in re.findall(r'(docs/[a-z/-]+\.md), "([^"]+)"', text)]
+    assert named
+    assert [(page, title) for page, title in named if title.lower().replace(" ", "-") not in slugs(ROOT / page)] == []
+
+
 def test_every_page_can_be_reached_from_the_readme():
     reached, waiting = set(), [README]
     while waiting:

@@ -1,6 +1,7 @@
-"""Rules: which command checks which files, and which edits it has not checked.  (docs/machines/gate.md, "Rules")
+"""Rules: which command checks which files, and which edits it has not checked.
 
-Pure. The gate machine has rules in its configuration, and the checks of a loop are rules, too.
+Pure. The gate machine has rules in its configuration (docs/machines/gate.md, "Configuration"), and the checks of a loop
+are rules, too.
 """
 
 from tailhook.machines import clip_field

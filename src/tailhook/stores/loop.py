@@ -1,6 +1,6 @@
 """The idle machine's loop on disk: a topic of the project's jwz store, or the fallback file.
 
-Both give the state in the machine's form (docs/machines/idle.md, "State") and save a changed one. Unchanged values keep
+Both give the state in the machine's form (docs/machines/idle.md, "Files") and save a changed one. Unchanged values keep
 their bytes.
 """
 
