@@ -74,8 +74,6 @@ class BuildCoreAndClient(build_ext):
 
     def run(self):
         super().run()
-        if sys.platform == "win32":
-            return  # no pool
         folder = Path("src") if self.inplace else Path(self.build_lib)
         try:
             self.build_client(folder / CLIENT)

@@ -334,6 +334,13 @@ def test_the_page_on_the_board_names_each_host_whose_sessions_can_be_resumed():
     assert [title for title in known if title not in named] == []
 
 
+def test_the_idle_machines_page_lists_the_hosts_whose_prompts_bring_instructions():
+    text = " ".join((ROOT / "docs" / "machines" / "idle.md").read_text().split())
+    (listed,) = re.findall(r"passes a text on as it is \(([^)]+)\)", text)
+    passing = [host for host in map(find_host, NAMES) if "prompt_event" in host.HOOKS_FILE]
+    assert listed.split(", ") == [host.TITLE.removesuffix(" CLI") for host in passing]
+
+
 def test_the_page_on_scans_names_each_host_whose_transcripts_are_found():
     found = [host for host in map(find_host, NAMES) if host.TRANSCRIPT_FOLDERS]
     assert [host.NAME for host in found if host.TITLE.removesuffix(" CLI") not in SCAN.read_text()] == []

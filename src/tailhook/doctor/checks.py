@@ -171,7 +171,7 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
         return Finding("hook", WARNING, what, advice, figures)
     if trial.bare_ms > SLOW_START:
         advice = "Python itself starts slowly. Causes: a slow file system, or a scanner of every program that starts."
-        return Finding("hook", WARNING, f"{what}; bare Python takes {trial.bare_ms:.0f} ms", advice, figures)
+        return Finding("hook", WARNING, what, advice, figures)
     return Finding("hook", OK, what, "", figures)
 
 
