@@ -437,6 +437,7 @@ def test_a_tab_whose_connection_was_cut_asks_only_for_what_changed_since(own, op
         expect(row(page, name)).to_be_visible()
     (own.runtime / "poke").unlink()  # the daemon opens its sockets again
     wait_until(lambda: page.evaluate("asked.length") > 1)
+    wait_until(lambda: answers(own))
     own.post("stop", "changed", project_path="/p/changed", ts=at(2))
     own.ask("DELETE", "/plates/gone")
     expect(row(page, "changed").locator(".status")).to_have_text("finished")
