@@ -12,6 +12,7 @@ from support.browser import BROWSER_TIMEOUT_MS, launch, load  # noqa: E402
 from support.daemon import daemon_in  # noqa: E402
 
 VIEWPORT = {"width": 1280, "height": 720}  # Playwright's own
+LOST = "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET", "ERR_INCOMPLETE"  # a connection
 sync_api.expect.set_options(timeout=BROWSER_TIMEOUT_MS)
 
 
@@ -92,7 +93,7 @@ def watch(page, faults):
 
 def is_fault(said) -> bool:
     """Return whether a console line is an error other than a lost connection."""
-    return said.type == "error" and "ERR_CONNECTION_REFUSED" not in said.text and "ERR_INCOMPLETE" not in said.text
+    return said.type == "error" and not any(name in said.text for name in LOST)
 
 
 @pytest.fixture(scope="package")

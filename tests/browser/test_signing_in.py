@@ -324,8 +324,7 @@ def test_the_token_of_the_port_is_in_nothing_that_a_browser_sends_gets_or_keeps(
     own.start().post("prompt_submit", project_path="/src/first", ts=at(1))
     own.post("permission_asked", project_path="/src/first", tool_name="Bash", tool_params={"command": "make"}, ts=at(2))
     token, port = own.token, int(own.base.rpartition(":")[2])
-    with Recorder(port) as wire:
-        context = new_context()
+    with Recorder(port) as wire, contextlib.closing(new_context()) as context:
         context.add_init_script(script)
         page = context.new_page()
         page.goto(own.link.replace(str(port), str(wire.server_address[1])))
@@ -333,7 +332,6 @@ def test_the_token_of_the_port_is_in_nothing_that_a_browser_sends_gets_or_keeps(
         use_board(page, own)
         kept = page.evaluate(KEPT)
         assert context.cookies() == []
-        context.close()
     code, secret = own.link.partition("once=")[2], re.search(r"tab-[\w-]+", kept)[0]
     assert f"Bearer {code}".encode() in wire.sent
     assert f"Bearer {secret}".encode() in wire.sent

@@ -267,6 +267,24 @@ def test_undo_means_the_last_one_though_the_daemon_has_not_answered_yet(daemon, 
     assert hidden(daemon) == {"one"}
 
 
+def test_an_answer_that_comes_late_does_not_undo_what_the_stream_has_sent_since(daemon, board):
+    daemon.post("stop", "one", project_path="/one")
+    row(board, "one").locator(".open").focus()
+    held = []
+    board.route("**/plates/one", lambda route: held.append((route, route.fetch())), times=1)
+    board.keyboard.press("d")
+    wait_until(lambda: row(board, "one").count() == 0 and held)
+    daemon.post("prompt_submit", "one", project_path="/one")
+    expect(row(board, "one").locator(".status")).to_have_text("running")
+    ((route, answer),) = held
+    with answered(board, "**/plates/one"):
+        route.fulfill(response=answer)
+    expect(board.locator("#undo")).to_contain_text("Hidden: one")
+    daemon.post("stop", "two", project_path="/two")
+    expect(row(board, "two")).to_be_visible()
+    expect(row(board, "one").locator(".status")).to_have_text("running")
+
+
 def test_undo_is_offered_for_ten_seconds_and_a_hidden_plate_is_found_with_the_closed_ones(daemon, open_board):
     board = open_board(daemon)
     daemon.post("stop", "one", project_path="/one")

@@ -432,11 +432,13 @@ async function toggleHidden(id) {
 
 // Ask the daemon to hide or show a session. Returns whether it did.
 async function hide(id, hidden) {
+  const before = plates.get(id);
   try {
     const answer = await mark(id, { hidden });
-    if (answer.status === 404) plates.delete(id);
-    else if (answer.ok) store(await answer.json());
-    else throw new Error((await answer.json()).error);
+    const found = answer.status === 404 ? null : await answer.json();
+    if (!found) plates.delete(id);
+    else if (!answer.ok) throw new Error(found.error);
+    else if (plates.get(id) === before) store(found); // otherwise the stream was faster, and knows the same or more
     drawSoon();
     return answer.ok;
   } catch (error) {
