@@ -3,10 +3,12 @@
 import gzip
 import json
 import os
+from random import Random
 
 import pytest
 from support.host import tailhook
 from support.scan_tables import TABLES
+from support.transcript_trees import OTHER_SESSIONS
 
 import tailhook as library
 from tailhook.fleet.columns import TABLE_COLUMNS
@@ -181,12 +183,8 @@ def test_a_compressed_file_that_is_cut_anywhere_is_reported(scan, folder, name, 
 
 # ---- hostile JSON ----------------------------------------------------------------
 
-HOSTS = {
-    "claude-code": b"",
-    "codex": b'{"type":"session_meta","payload":{"id":"s"}}\n',
-    "gemini": b'{"sessionId":"s","projectHash":"p"}\n',
-    "copilot": b'{"type":"session.start","data":{"sessionId":"s"}}\n',
-}
+FIRST = {host: session(Random(0)).partition(b"\n")[0] + b"\n" for host, session in OTHER_SESSIONS.items()}
+HOSTS = {"claude-code": b"", **FIRST}  # the first line of a file
 DEEP = 100_000
 HOSTILE = {
     "deep arrays": b"[" * DEEP + b"]" * DEEP,

@@ -16,12 +16,15 @@ from tailhook.fleet.listing import default_folders, find_source_files, is_read, 
 from tailhook.hosts import NAMES, find_host
 from tailhook.transcripts.urls import name_of
 
+# A variable ("" for none), the folder of transcripts, and its name below the folder that the variable names.
 FOLDERS = {
     "claude-code": ("CLAUDE_CONFIG_DIR", ".claude/projects", "projects"),
     "codex": ("CODEX_HOME", ".codex/sessions", "sessions"),
     "gemini": ("GEMINI_CLI_HOME", ".gemini/tmp", ".gemini/tmp"),
     "copilot": ("COPILOT_HOME", ".copilot/session-state", "session-state"),
+    "qwen": ("QWEN_HOME", ".qwen/projects", "projects"),
 }
+MOVED = [host for host, (variable, _, _) in FOLDERS.items() if variable]
 
 
 @pytest.fixture
@@ -36,8 +39,8 @@ def tmp_path():
 def home(tmp_path, monkeypatch):
     """Return a home folder without hosts."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    for variable, _, _ in FOLDERS.values():
-        monkeypatch.delenv(variable, raising=False)
+    for host in MOVED:
+        monkeypatch.delenv(FOLDERS[host][0], raising=False)
     return tmp_path
 
 
@@ -51,13 +54,14 @@ def test_a_file_whose_path_is_not_utf8_is_a_problem_and_never_a_row_with_another
 
 
 def test_the_folders_of_all_installed_hosts_are_found(home):
+    assert set(FOLDERS) == {name for name in NAMES if find_host(name).TRANSCRIPT_FOLDERS}
     assert default_folders([]) == []
     for _, folder, _ in FOLDERS.values():
         (home / folder).mkdir(parents=True)
     assert sorted(default_folders([])) == sorted(str(home / folder) for _, folder, _ in FOLDERS.values())
 
 
-@pytest.mark.parametrize("host", FOLDERS)
+@pytest.mark.parametrize("host", MOVED)
 def test_a_variable_moves_a_hosts_folder(home, monkeypatch, host):
     variable, folder, moved = FOLDERS[host]
     (home / folder).mkdir(parents=True)
@@ -87,18 +91,6 @@ def test_a_folder_that_is_also_reached_by_a_link_is_read_once(home):
     (home / ".config").mkdir()
     (home / ".config" / "claude").symlink_to(home / ".claude")
     assert scanned() == (1, [])
-
-
-def test_a_host_whose_transcripts_are_not_known_has_none(home):
-    assert {name for name in NAMES if not find_host(name).TRANSCRIPT_FOLDERS} == {
-        "cursor",
-        "antigravity",
-        "droid",
-        "kimi",
-        "devin",
-    }
-    (home / ".cursor").mkdir()
-    assert default_folders([]) == []
 
 
 LINE = '{"type":"user","sessionId":"s","message":{"role":"user","content":"hello"}}\n'
@@ -249,7 +241,7 @@ def test_a_hosts_folder_without_permission_leaves_the_rows_of_the_other_hosts(ho
     assert scanned_as_a_user() == (1, [(str(home / ".codex" / "sessions"), "Permission denied")])
 
 
-@pytest.mark.parametrize("host", FOLDERS)
+@pytest.mark.parametrize("host", MOVED)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("none", "No such file or directory"), ("n" * 300, "File name too long"), ("file", "Not a directory")],
@@ -261,7 +253,7 @@ def test_a_folder_that_a_variable_names_and_that_is_not_there_is_reported(home, 
     assert scanned() == (0, [(str(home / name), f"{reason}; {variable} names it")])
 
 
-@pytest.mark.parametrize("host", FOLDERS)
+@pytest.mark.parametrize("host", MOVED)
 def test_a_folder_that_a_variable_names_may_have_no_transcripts_yet(home, monkeypatch, host):
     monkeypatch.setenv(FOLDERS[host][0], str(home))
     assert scanned() == (0, [])

@@ -225,7 +225,7 @@ def test_otherwise_the_files_own_session_is_its_name(path):
     assert rows("records", [(path, b"{}")])[0]["session_id"] == "own"
 
 
-@pytest.mark.parametrize("host", ["codex", "gemini", "copilot"])
+@pytest.mark.parametrize("host", ["codex", "gemini", "copilot", "qwen"])
 def test_another_hosts_first_record_names_host_and_session(host):
     first, records = RECORDS[host]
     found = scanned("records", b"torn", first, *(one for one, _ in records))
