@@ -6,7 +6,8 @@ import re
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
-from support.browser import at, load, row, show
+from support.browser import answered, at, load, row, show
+from support.daemon import wait_until
 from support.sessions import LAST_WORDS
 from support.tool_secret import ask_to_run, shows_secret
 
@@ -222,3 +223,22 @@ def test_the_details_show_the_folder_to_which_an_agent_went_beside_its_project(d
     facts = board.get_by_role("dialog").locator("dl > div")
     expect(facts.filter(has_text="Project")).to_have_text("Project/p/shop")
     expect(facts.filter(has_text="Folder")).to_have_text("Folder/p/shop/src/cart")
+
+
+def test_details_that_come_late_do_not_replace_newer_ones(daemon, board):
+    daemon.post("prompt_submit", "s", project_path="/p")
+    expect(row(board, "p")).to_be_visible()
+    held = []
+
+    def hold(route):
+        held.append((route, route.fetch()))
+
+    board.route("**/plates/s?*", hold, times=1)
+    row(board, "p").click()
+    wait_until(lambda: board.evaluate("true") and held)  # a request is seen only while the page is asked
+    daemon.post("tool_start", "s", project_path="/p", tool_name="Read", tool_params={"file_path": "/p/newer.py"})
+    expect(board.locator("#details .events li")).to_have_count(2)
+    ((route, answer),) = held
+    with answered(board, "**/plates/s?*"):
+        route.fulfill(response=answer)
+    assert board.locator("#details .events li").count() == 2

@@ -300,6 +300,38 @@ def test_enter_shows_the_details_live_and_escape_returns(board_daemon, tmp_path)
     sit(play)
 
 
+def test_changes_do_not_end_a_slow_load_of_the_details(board_daemon, monkeypatch):
+    looks, reload = [], DetailsScreen.reload
+    monkeypatch.setattr(DetailsScreen, "reload", lambda screen: (reload(screen), looks.append(screen.stale)))
+    board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs")
+
+    async def play(person):
+        details, may_answer, loads = person.app.source.details, asyncio.Event(), []
+
+        async def answer_late(session_id):
+            loads.append("begun")
+            found = await details(session_id)
+            try:
+                await may_answer.wait()
+            except asyncio.CancelledError:
+                loads.append("ended")
+                raise
+            return found
+
+        person.app.source.details = answer_late
+        await person.sees("docs")
+        await person.press("enter")
+        await person.until(lambda: loads)
+        board_daemon.post("stop", "s", project_path="/home/ada/docs")
+        await person.until(lambda: any(looks) or len(loads) > 1)
+        assert loads == ["begun"]
+        may_answer.set()
+        await person.sees("Events 2")
+        assert "ended" not in loads
+
+    sit(play)
+
+
 def test_the_details_show_all_questions_with_their_choices_and_the_message_as_markdown(board_daemon, tmp_path):
     choices = [{"label": "[red]cookie[/red]", "description": "lost with\x1b[2J the browser"}, {"label": "profile"}]
     questions = [

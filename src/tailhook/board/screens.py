@@ -124,6 +124,7 @@ class DetailsScreen(Screen[None]):
         self.now = now
         self.details: DetailsOut | None = None
         self.stale = True  # whether the daemon has newer details
+        self.is_loading = False
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
         self.facts, self.asked, self.sums, self.words, self.tools, self.events = (
             Static(markup=False) for _ in range(6)
@@ -155,12 +156,12 @@ class DetailsScreen(Screen[None]):
         self.set_interval(1, self.show)
 
     def reload(self) -> None:
-        """Load the details if the daemon has newer ones."""
-        if self.stale:
-            self.stale = False
+        """Load the details if the daemon has newer ones. A load at work ends first: changes may come all the time."""
+        if self.stale and not self.is_loading:
+            self.stale, self.is_loading = False, True
             self.load()
 
-    @work(exclusive=True)
+    @work
     async def load(self) -> None:
         """Get the details. If that fails, the old ones stay."""
         try:
@@ -173,6 +174,8 @@ class DetailsScreen(Screen[None]):
         except TailhookError as error:
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
+        finally:
+            self.is_loading = False
         self.events.update(rows.draw_events(self.details["events"]))
         self.show_fold()
         asked, message = self.details["asked"], self.details["message"]

@@ -22,6 +22,8 @@ let tools = [];
 let context = ""; // how full it is
 let tokens = ""; // that it has used
 let soon = 0;
+let loads = 0; // that were begun
+let newest = 0; // the number of the one that is shown
 
 // Return the id of the session whose details are shown.
 export const shownDetails = () => shown?.session_id;
@@ -58,10 +60,12 @@ export function plateChanged(plate) {
 
 async function load() {
   const id = shown.session_id;
+  const number = ++loads;
   try {
     const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${MAX_EVENTS}`);
     const found = await answer.json();
-    if (id !== shown.session_id) return;
+    if (id !== shown.session_id || number < newest) return; // a later one was faster
+    newest = number;
     if (!answer.ok) throw new Error(found.error);
     events = found.events;
     ({ periods, agent_lanes: agents, tools } = found);
@@ -78,6 +82,7 @@ async function load() {
     drawEvents();
     drawTimeline();
   } catch (error) {
+    if (id !== shown.session_id || number < newest) return;
     part(".message").textContent = `The details could not be loaded: ${line(error.message)}`;
   }
 }
