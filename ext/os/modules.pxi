@@ -4,8 +4,8 @@
 # Needs: nothing.
 #
 # Python's own finder lists folders, tries endings and opens files through three layers of streams: two fifths of the
-# 2 ms that a cold hook would spend on its modules (2026-11-28). Here the code comes straight from Python's .pyc file, if
-# the source still has the time and size in that file. Everything else is left to Python's finder.
+# 2 ms that a cold hook would spend on its modules (2026-11-28). Here the code comes straight from Python's .pyc file,
+# if the source still has the time and size in that file. Everything else is left to Python's finder.
 
 cdef bint os_is_cold_hook() except -1:
     """Return whether this process was started to run the hook's entry file."""
