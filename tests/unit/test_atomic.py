@@ -407,3 +407,16 @@ def test_a_file_is_removed_below_a_folder(tmp_path):
     remove_file("file", folder)
     os.close(folder)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_signal_that_comes_when_the_file_is_in_place_is_the_one_exception(tmp_path, monkeypatch):
+    rename = os.rename
+
+    def rename_late(*args, **folders):
+        rename(*args, **folders)
+        raise SystemExit(143)
+
+    monkeypatch.setattr("posix.rename", rename_late)
+    with pytest.raises(SystemExit):
+        replace_file(str(tmp_path / "state"), b"new")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("state", b"new")]

@@ -248,7 +248,10 @@ def replace_pieces(name: str, pieces: "Iterable[bytes]", folder: int | None = No
             posix.close(fd)
         posix.rename(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
-        posix.unlink(draft, dir_fd=folder)
+        try:
+            posix.unlink(draft, dir_fd=folder)
+        except FileNotFoundError:
+            pass  # a signal came when it was in place
         raise
     if folder is not None:
         sync(folder)
