@@ -105,7 +105,7 @@ def test_a_session_of_the_wrapper_without_hooks_is_one_row(daemon, fake, script)
         with listening(daemon) as sent:
             known = list(beginning(sent)[0].values())  # what is stored may come to the stream a moment later
             later = (value for name, value, _ in sent if name == "plate" and value["session_id"] != "b0b")
-            plate = known[0] if known else next(later)
+            (plate,) = known or [next(later)]
             assert plate["status"] == "starting"
             gone = (value["session_id"] for name, value, _ in sent if name == "removed")
             assert next(gone) == plate["session_id"]

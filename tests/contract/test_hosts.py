@@ -312,11 +312,8 @@ def test_a_transcript_without_words_ends_no_loop(project, stop, name, lines):
 @pytest.mark.parametrize("value", [None, 5, 10**400, True, [], [5], {}, "", "\ud800", "a\x00b"])
 def test_no_value_of_a_field_breaks_the_hook(project, stop, key, value):
     project.loop(frame(max=100))
-    payloads = {name: payload(project, "Hm.") for name, payload in BY_HOST.items()}
-    having = [name for name in payloads if key in payloads[name]]
-    assert having
-    for name in having:
-        ended = stop(name, {**payloads[name], key: value})
+    for name, payload in BY_HOST.items():
+        ended = stop(name, {**payload(project, "Hm."), key: value})
         assert ended.exit_code in (0, 2)
         assert "Error" not in ended.stderr
 

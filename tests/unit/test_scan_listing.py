@@ -55,6 +55,7 @@ def test_a_file_whose_path_is_not_utf8_is_a_problem_and_never_a_row_with_another
 
 def test_the_folders_of_all_installed_hosts_are_found(home):
     assert set(FOLDERS) == {name for name in NAMES if find_host(name).TRANSCRIPT_FOLDERS}
+    (home / ".cursor").mkdir()  # its transcripts are not known
     assert default_folders([]) == []
     for _, folder, _ in FOLDERS.values():
         (home / folder).mkdir(parents=True)
