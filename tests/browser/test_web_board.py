@@ -153,6 +153,40 @@ def test_closed_ones_are_shown_when_asked_for(daemon, board):
     expect(row(board, "over")).to_have_count(0)
 
 
+def test_an_answer_that_comes_late_shows_no_session_that_was_deleted_meanwhile(daemon, board):
+    for session in ("kept", "gone"):
+        daemon.post("session_end", session, project_path=f"/{session}")
+    expect(board.get_by_role("button", name="2 closed")).to_be_visible()
+    held = []
+    board.route("**/plates?status=closed*", lambda route: held.append((route, route.fetch())), times=1)
+    board.keyboard.press("c")
+    wait_until(lambda: board.locator("li").count() == 0 and held)
+    daemon.ask("DELETE", "/plates/gone")
+    expect(board.get_by_role("button", name="1 closed")).to_be_visible()
+    ((route, answer),) = held
+    with answered(board, "**/plates?status=closed*"):
+        route.fulfill(response=answer)
+    expect(row(board, "kept")).to_be_visible()
+    assert rows(board) == ["kept"]
+
+
+def test_a_closed_session_that_was_deleted_while_the_daemon_was_away_is_not_shown_any_more(own, open_board):
+    board = open_board(own.start())
+    for session in ("kept", "gone"):
+        own.post("session_end", session, project_path=f"/{session}")
+    board.keyboard.press("c")
+    wait_until(lambda: sorted(rows(board)) == ["gone", "kept"])
+    own.stop()
+    own.delete_stored("gone")
+    own.start("--port", own.base.rpartition(":")[2])
+    expect(board.locator("#connection")).to_have_text("signed out")
+    board.evaluate("link => { location.href = link; }", own.link)
+    wait_until(lambda: rows(board) == ["kept"])
+    board.close()
+    assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
+    open_board.faults.clear()
+
+
 def test_of_many_closed_ones_the_newest_are_asked_for(daemon, board):
     daemon.spool(
         *(

@@ -587,6 +587,31 @@ def test_of_many_closed_ones_the_newest_are_asked_for_page_by_page(board_daemon,
     sit(play, size=(110, 45))
 
 
+def test_an_answer_that_comes_late_shows_no_session_that_was_deleted_meanwhile(board_daemon):
+    for session in ("kept", "gone"):
+        board_daemon.post("session_end", session, project_path=f"/home/ada/{session}")
+
+    async def play(person):
+        closed, may_answer, found = person.app.source.closed, asyncio.Event(), []
+
+        async def answer_late(page):
+            found.append(await closed(page))
+            await may_answer.wait()
+            return found[-1]
+
+        person.app.source.closed = answer_late
+        await person.until(lambda: person.app.closed_count == 2)
+        await person.press("c")
+        await person.until(lambda: found)
+        board_daemon.ask("DELETE", "/plates/gone")
+        await person.until(lambda: person.app.closed_count == 1)
+        may_answer.set()
+        await person.sees("· kept")
+        assert person.app.plates.keys() == {"kept"}
+
+    sit(play)
+
+
 def test_the_question_mark_explains_the_keys(board_daemon):
     async def play(person):
         await person.until(lambda: person.app.connected)

@@ -15,6 +15,9 @@ from textual.widgets import Footer
 
 from tailhook.board import tui
 from tailhook.board.alerts import SCRIPT
+from tailhook.board.plate_list import PlateList
+from tailhook.board.source import DaemonSource
+from tailhook.board.tui import Board
 
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -37,6 +40,51 @@ def test_a_daemon_that_is_restarted_is_found_again(own_daemon, how):
         await person.until(lambda: person.app.connected)
         own_daemon.post("stop", "asking", project_path="/home/ada/shop")
         await person.sees("FINISHED, NOT LOOKED AT 2")
+
+    sit(play)
+
+
+def test_every_key_may_be_pressed_before_the_daemon_has_answered(board_daemon, monkeypatch):
+    board_daemon.post("session_end", project_path="/home/ada/legacy")
+    may_answer, asked, changes, closed = asyncio.Event(), [], DaemonSource.changes, DaemonSource.closed
+
+    async def answer_late(source):
+        await may_answer.wait()
+        async for change in changes(source):
+            yield change
+
+    async def count(source, page=""):
+        asked.append(page)
+        return await closed(source, page)
+
+    monkeypatch.setattr(DaemonSource, "changes", answer_late)
+    monkeypatch.setattr(DaemonSource, "closed", count)
+
+    async def play(person):
+        for binding in (*PlateList.BINDINGS, *Board.BINDINGS):
+            if binding.key != "q":
+                await person.press(binding.key, "escape")
+        assert person.app.closed
+        assert asked == []  # the statuses are not known yet
+        may_answer.set()
+        await person.sees("· legacy", "closed")
+
+    sit(play)
+
+
+def test_a_closed_session_that_was_deleted_while_the_daemon_was_away_is_not_shown_any_more(own_daemon):
+    for session in ("kept", "gone"):
+        own_daemon.post("session_end", session, project_path=f"/home/ada/{session}")
+
+    async def play(person):
+        await person.until(lambda: person.app.closed_count == 2)
+        await person.press("c")
+        await person.sees("· kept", "· gone")
+        own_daemon.stop()
+        own_daemon.delete_stored("gone")
+        own_daemon.start()
+        await person.misses("· gone")
+        await person.sees("· kept")
 
     sit(play)
 

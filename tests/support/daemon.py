@@ -108,6 +108,11 @@ class Daemon:
             for plate in client.get("/plates").json():
                 client.delete(f"/plates/{quote(plate['session_id'], safe='')}").raise_for_status()
 
+    def delete_stored(self, session: str) -> None:
+        """Delete a plate in the database, while the daemon does not run."""
+        with closing(sqlite3.connect(self.state / "plates.db")) as connection, connection:
+            connection.execute("DELETE FROM plates WHERE session_id = ?", (session,))
+
     def make_older(self, seconds: int) -> None:
         """Move the newest events of all plates, and the writes to their transcripts, into the past."""
         with closing(sqlite3.connect(self.state / "plates.db", timeout=STARTS)) as connection, connection:

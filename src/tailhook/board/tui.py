@@ -119,6 +119,7 @@ class Board(App[None]):
         self.known = False  # whether all open plates have been received once
         self.closed = False  # whether closed and hidden plates are shown
         self.closed_count = 0  # closed plates that the daemon has
+        self.removed: set[str] = set()  # the sessions removed since the closed ones were asked for
         self.backlog = 0  # events that the daemon has yet to store
         # Hidden sessions, each with the end of its time to undo, and with whether the daemon has hidden it.
         self.undoable: list[tuple[str, float, asyncio.Task[bool]]] = []
@@ -197,16 +198,17 @@ class Board(App[None]):
             self.put(plate, self.plates.get(plate["session_id"]))
         elif name == "removed":
             self.plates.pop(fields["session_id"], None)
+            self.removed.add(fields["session_id"])
         elif name == "names":
             for session_id in fields.keys() & self.plates.keys():
-                self.plates[session_id]["name"] = plain(fields[session_id])
+                self.plates[session_id] = {**self.plates[session_id], "name": plain(fields[session_id])}
         elif name == "tokens":
             for session_id in fields.keys() & self.plates.keys():
-                self.plates[session_id]["tokens_used"] = clean_value(fields[session_id])
+                self.plates[session_id] = {**self.plates[session_id], "tokens_used": clean_value(fields[session_id])}
         self.changed = True
 
     def replace_plates(self, every: Iterable[PlateOut]) -> None:
-        """Show these open plates in place of the ones before. Closed ones that are shown stay."""
+        """Show these open plates in place of the ones before. Closed ones that are shown stay until they are loaded."""
         before = self.plates
         self.plates = {name: one for name, one in before.items() if one["status"] is Status.CLOSED}
         for plate in every:
@@ -389,17 +391,20 @@ class Board(App[None]):
         """Show or hide closed sessions."""
         self.closed = not self.closed
         if self.closed:
-            self.load_closed()
+            if self.known:  # otherwise the end of all open plates does
+                self.load_closed()
         else:
             self.plates = {name: one for name, one in self.plates.items() if one["status"] is not Status.CLOSED}
         self.show()
 
     @work(exclusive=True, group="closed")
     async def load_closed(self) -> None:
-        """Ask the daemon for the newest closed sessions, page by page.
+        """Ask the daemon for the newest closed sessions, page by page, and show them in place of those before.
 
-        A session that is here already stays as it is: the stream is newer.
+        What the stream has sent meanwhile is newer, and stays.
         """
+        self.removed.clear()
+        before = {name: plate for name, plate in self.plates.items() if plate["status"] is Status.CLOSED}
         page = ""
         for _ in range(MAX_CLOSED_PAGES):
             try:
@@ -410,10 +415,15 @@ class Board(App[None]):
             if not self.closed:
                 return
             for plate in map(read_plate, found):
-                self.plates.setdefault(plate["session_id"], plate)
+                session_id = plate["session_id"]
+                if session_id not in self.removed and self.plates.get(session_id) is before.get(session_id):
+                    self.plates[session_id] = plate
             self.changed = True
             if not page:
-                return
+                break
+        for session_id, plate in before.items():
+            if self.plates.get(session_id) is plate:
+                del self.plates[session_id]
 
     @work
     async def action_dismiss(self) -> None:

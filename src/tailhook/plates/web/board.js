@@ -32,6 +32,7 @@ let arriving = null; // all open plates by session id, while the daemon sends th
 let known = false; // whether all open plates have been received once
 let closedCount = 0; // closed plates that the daemon has
 let withClosed = false;
+let asked = null; // the closed ones by session id when they were asked for, null for a removed one; null without a request
 let maxRows = MAX_ROWS;
 let byProject = false;
 const withAll = new Set(); // the keys of the sections whose folded rows are shown
@@ -57,7 +58,10 @@ const EVENTS = {
   plate: store,
   names: (data) => applyAndDraw("names", data),
   tokens: (data) => applyAndDraw("tokens", data),
-  removed: (data) => applyAndDraw("removed", data),
+  removed: (data) => {
+    asked?.set(data.session_id, null);
+    applyAndDraw("removed", data);
+  },
   catching_up: ({ events }) => {
     if (events) setConnection("wait", `catching up: ${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`);
     else setConnection("live", "live");
@@ -480,29 +484,42 @@ function move(by) {
 function toggleClosed() {
   withClosed = !withClosed;
   stillUntil = 0;
-  if (withClosed) loadClosed();
-  else for (const { session_id, status } of [...plates.values()]) if (status === "closed") plates.delete(session_id);
+  if (withClosed) {
+    if (known) loadClosed(); // otherwise the end of all open plates does
+  } else {
+    asked = null;
+    for (const { session_id, status } of [...plates.values()]) if (status === "closed") plates.delete(session_id);
+  }
   drawAll();
 }
 
-// Ask the daemon for the newest closed sessions, page by page. A session that is here already stays as it is: the
-// stream is newer.
+// Ask the daemon for the newest closed sessions, page by page, and show them in place of those before. What the stream
+// has sent meanwhile is newer, and stays.
 async function loadClosed() {
+  const before = (asked = new Map([...plates].filter(([, { status }]) => status === "closed")));
   let page = CLOSED_PAGE;
   for (let pages = 0; page && pages < MAX_CLOSED_PAGES; pages++) {
     try {
       const answer = await ask(page);
       const found = await answer.json();
       if (!answer.ok) throw new Error(found.error);
-      if (!withClosed) return;
-      for (const plate of found) if (!plates.has(plate.session_id)) plates.set(plate.session_id, plate);
+      if (asked !== before) return;
+      for (const plate of found) {
+        const id = plate.session_id;
+        if (plates.get(id) === before.get(id)) plates.set(id, plate);
+      }
       page = /<([^>]*)>; rel="next"/.exec(answer.headers.get("Link") ?? "")?.[1];
       drawSoon();
     } catch (error) {
+      if (asked !== before) return;
+      asked = null;
       showNews(`The closed sessions are not shown: ${error.message}`);
       return;
     }
   }
+  for (const [id, plate] of before) if (plate && plates.get(id) === plate) plates.delete(id);
+  asked = null;
+  drawSoon();
 }
 
 // On a phone the filter and what stands right of it have a line of their own. It is shown on request.
