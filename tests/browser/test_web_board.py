@@ -153,6 +153,24 @@ def test_closed_ones_are_shown_when_asked_for(daemon, board):
     expect(row(board, "over")).to_have_count(0)
 
 
+def test_every_key_may_be_pressed_before_the_daemon_has_answered(daemon, new_context):
+    daemon.post("session_end", project_path="/legacy")
+    page, faults, held = new_context().new_page(), [], []
+    page.add_init_script(f"sessionStorage.setItem('tailhook.secret', '{daemon.secret}')")
+    page.add_init_script("delete globalThis.SharedWorker")
+    page.on("pageerror", lambda error: faults.append(error))
+    page.route("**/statuses", lambda route: held.append(route))
+    with page.expect_request("**/statuses"):
+        page.goto(daemon.base)
+    for key in (*"cg/?dyuw", "ArrowDown", "ArrowUp", "Home", "End"):
+        page.keyboard.press(key)
+        page.keyboard.press("Escape")
+    for route in held:
+        route.continue_()
+    expect(row(page, "legacy")).to_be_visible()
+    assert faults == []
+
+
 def test_an_answer_that_comes_late_shows_no_session_that_was_deleted_meanwhile(daemon, board):
     for session in ("kept", "gone"):
         daemon.post("session_end", session, project_path=f"/{session}")
