@@ -242,3 +242,38 @@ def test_details_that_come_late_do_not_replace_newer_ones(daemon, board):
     with answered(board, "**/plates/s?*"):
         route.fulfill(response=answer)
     assert board.locator("#details .events li").count() == 2
+
+
+def test_the_details_of_a_session_that_is_deleted_show_that_and_stay(daemon, open_board):
+    board = open_board(daemon)
+    daemon.post("permission_asked", project_path="/docs", agent_program="claude-code", tool_name="Bash")
+    row(board, "docs").locator(".open").click()
+    expect(board.locator("#details .asked")).to_be_visible()
+    daemon.ask("DELETE", "/plates/s")
+    gone = "not on the board any more; last: awaiting approval"
+    expect(board.locator("#details .status .words")).to_have_text(gone)
+    expect(board.locator("#details .asked")).to_be_hidden()
+    expect(board.locator("#details .dismiss")).to_be_hidden()
+    board.locator("#details .resume").click()
+    expect(board.locator("#details .copied")).to_contain_text("claude --resume s")
+    daemon.post("prompt_submit", project_path="/docs")
+    expect(board.locator("#details .status .words")).to_have_text("running")
+    expect(board.locator("#details .dismiss")).to_be_visible()
+    assert all("404 (Not Found)" in fault for fault in open_board.faults)
+    open_board.faults.clear()
+
+
+def test_the_details_show_that_a_session_closed_while_the_daemon_was_away(own, open_board):
+    own.start().post("prompt_submit", project_path="/docs")
+    board = open_board(own)
+    row(board, "docs").locator(".open").click()
+    expect(board.locator("#details .status .words")).to_have_text("running")
+    own.stop()
+    own.start("--port", own.base.rpartition(":")[2])
+    expect(board.locator("#connection")).to_have_text("signed out")
+    own.post("session_end", project_path="/docs")
+    board.evaluate("link => { location.href = link; }", own.link)
+    expect(board.locator("#details .status .words")).to_have_text("closed")
+    board.close()
+    assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
+    open_board.faults.clear()

@@ -47,6 +47,15 @@ def test_the_details_copy_it_too(shop):
     shop.wait_for_function("(wanted) => navigator.clipboard.readText().then((text) => text === wanted)", arg=COMMAND)
 
 
+def test_the_details_of_a_session_that_has_closed_meanwhile_copy_it_too(daemon, shop):
+    row(shop, "a shop").locator(".open").click()
+    daemon.post("session_end", project_path="/p/a shop")
+    expect(shop.locator("#details .status .words")).to_have_text("closed")
+    shop.locator("#details .resume").click()
+    expect(shop.locator("#details .copied")).to_have_text(f"Copied: {COMMAND}")
+    assert copied(shop) == COMMAND
+
+
 def test_without_a_known_command_there_is_no_button(daemon, board):
     daemon.post("permission_asked", project_path="/p/shop", agent_program="cursor")
     row(board, "shop").locator(".open").click()

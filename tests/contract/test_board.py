@@ -332,6 +332,42 @@ def test_changes_do_not_end_a_slow_load_of_the_details(board_daemon, monkeypatch
     sit(play)
 
 
+def test_the_details_of_a_session_that_is_deleted_show_that_and_stay(board_daemon):
+    board_daemon.post("permission_asked", "s", project_path="/home/ada/docs", tool_name="Bash")
+
+    async def play(person):
+        await person.sees("docs")
+        await person.press("enter")
+        await person.sees("/home/ada/docs", "awaiting approval", "Events 1")
+        board_daemon.ask("DELETE", "/plates/s")
+        await person.sees("· not on the board any more; last: awaiting approval", "/home/ada/docs", "Events 1")
+        person.app.screen.now = lambda: time.time() + 3600
+        person.app.screen.show()
+        assert "1h" not in person.seen
+        board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs")
+        await person.sees("● running")
+
+    sit(play)
+
+
+def test_the_details_show_that_a_session_has_closed_although_the_stream_has_only_the_open_ones(board_daemon):
+    board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs")
+
+    async def play(person):
+        await person.sees("docs")
+        await person.press("enter")
+        await person.sees("/home/ada/docs", "● running")
+        app, handle, news = person.app, person.app.handle, []
+        app.handle = lambda *change: news.append(change)  # as if the daemon were away
+        board_daemon.post("session_end", "s")
+        await person.until(lambda: news)
+        handle("plates", [])
+        handle("closed", {"sessions": 1})
+        await person.sees("/home/ada/docs", "closed")
+
+    sit(play)
+
+
 def test_the_details_show_all_questions_with_their_choices_and_the_message_as_markdown(board_daemon, tmp_path):
     choices = [{"label": "[red]cookie[/red]", "description": "lost with\x1b[2J the browser"}, {"label": "profile"}]
     questions = [

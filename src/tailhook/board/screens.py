@@ -18,7 +18,7 @@ from tailhook.board import blocks, rows
 from tailhook.board.source import Source
 from tailhook.board.view import Piece, end_periods, read_details
 from tailhook.errors import TailhookError
-from tailhook.plates.client import AwayError
+from tailhook.plates.client import AwayError, MissingError
 from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
 RELOAD_INTERVAL_S = 0.5  # between two checks for new details
@@ -125,6 +125,7 @@ class DetailsScreen(Screen[None]):
         self.details: DetailsOut | None = None
         self.stale = True  # whether the daemon has newer details
         self.is_loading = False
+        self.gone_at: float | None = None  # Unix seconds: when the session was not on the board any more
         # Kept, not searched for: a timer may still run while the screen loses its widgets.
         self.facts, self.asked, self.sums, self.words, self.tools, self.events = (
             Static(markup=False) for _ in range(6)
@@ -172,10 +173,14 @@ class DetailsScreen(Screen[None]):
             self.stale = True
             return
         except TailhookError as error:
+            if isinstance(error, MissingError) and self.details:
+                self.mark_gone(self.details)
+                return
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
             return
         finally:
             self.is_loading = False
+        self.gone_at = None
         self.events.update(rows.draw_events(self.details["events"]))
         self.show_fold()
         asked, message = self.details["asked"], self.details["message"]
@@ -184,10 +189,22 @@ class DetailsScreen(Screen[None]):
         self.words.update(blocks.draw_blocks(message) if message else Text(self.details["no_message"]))
         self.show()
 
+    def mark_gone(self, details: DetailsOut) -> None:
+        """Show that the session is not on the board any more. What is known of it stays, and no time goes on.
+
+        details: those that are shown.
+        """
+        if self.gone_at is None:
+            self.gone_at = self.now()
+            words = f"not on the board any more; last: {details['status_words']}"
+            self.details = {**details, "status_words": words, "tone": "muted", "symbol": "·"}
+            self.asked.display = False
+            self.show()
+
     def show(self) -> None:
         """Draw the parts that depend on the time."""
         if self.details:
-            now = self.now()
+            now = self.gone_at or self.now()
             pieces = end_periods(self.details["periods"], now)
             self.facts.update(rows.draw_facts(self.details, now))
             self.timeline.show(pieces, self.details["agent_lanes"], now)

@@ -199,6 +199,7 @@ class Board(App[None]):
         elif name == "removed":
             self.plates.pop(fields["session_id"], None)
             self.removed.add(fields["session_id"])
+            self.refresh_details(fields["session_id"])
         elif name == "names":
             for session_id in fields.keys() & self.plates.keys():
                 self.plates[session_id] = {**self.plates[session_id], "name": plain(fields[session_id])}
@@ -213,6 +214,8 @@ class Board(App[None]):
         self.plates = {name: one for name, one in before.items() if one["status"] is Status.CLOSED}
         for plate in every:
             self.put(plate, before.get(plate["session_id"]))
+        for session_id in before.keys() - self.plates.keys():
+            self.refresh_details(session_id)  # it has closed or is gone
         if self.closed:
             self.load_closed()
 
@@ -228,8 +231,12 @@ class Board(App[None]):
         if self.known and started_waiting(before, plate):
             for alert in self.alerts:
                 alert(self, plate)
+        self.refresh_details(plate["session_id"])
+
+    def refresh_details(self, session_id: str) -> None:
+        """Have the details of a session loaded again, if they are shown."""
         for screen in self.screen_stack:
-            if isinstance(screen, DetailsScreen) and screen.plate["session_id"] == plate["session_id"]:
+            if isinstance(screen, DetailsScreen) and screen.plate["session_id"] == session_id:
                 screen.stale = True
 
     def note_loss(self) -> None:

@@ -32,6 +32,10 @@ class HangingError(AwayError):
     """A daemon runs but does not answer."""
 
 
+class MissingError(TailhookError):
+    """The daemon does not have what was asked for."""
+
+
 class VersionError(TailhookError):
     """The running daemon is of another version, so its answers have other fields."""
 
@@ -78,7 +82,8 @@ def close_sockets(error: BaseException) -> None:
 def request(method: str, path: str, timeout: float = TIMEOUT_S, **options: Any) -> Any:
     """Send a request and return the answer's JSON.
 
-    Raises AwayError if no daemon answers, and TailhookError if it refuses the request.
+    Raises AwayError if no daemon answers, MissingError if it does not have what was asked for, and TailhookError if it
+    refuses the request.
     """
     return send(method, path, timeout, **options).json()
 
@@ -94,7 +99,8 @@ def send(method: str, path: str, timeout: float, **options: Any) -> httpx.Respon
     with connect(timeout) as client:
         response = client.request(method, path, **options)
     if response.is_error:
-        raise TailhookError(str(response.json().get("error", response.reason_phrase)))
+        kind = MissingError if response.status_code == httpx.codes.NOT_FOUND else TailhookError
+        raise kind(str(response.json().get("error", response.reason_phrase)))
     return response
 
 

@@ -2,7 +2,7 @@
 
 import { alert, options } from "./alerts.js";
 import { ask, follow, mark } from "./daemon.js";
-import { openDetails, plateChanged, shownDetails } from "./details.js";
+import { openDetails, plateChanged, refreshDetails, shownDetails } from "./details.js";
 import { RESUME_TITLE, fillAge, fillRow, makeRow } from "./rows.js";
 import { apply } from "./stream.js";
 import { toggleWaits } from "./waits.js";
@@ -61,6 +61,7 @@ const EVENTS = {
   removed: (data) => {
     asked?.set(data.session_id, null);
     applyAndDraw("removed", data);
+    refreshDetails(data.session_id);
   },
   catching_up: ({ events }) => {
     if (events) setConnection("wait", `catching up: ${events.toLocaleString("en")} ${events === 1 ? "event" : "events"}`);
@@ -80,7 +81,11 @@ function addPage(page) {
 // Put the plates that have arrived in place of the open ones.
 function takeAll() {
   const before = [...plates.values()];
-  for (const { session_id, status } of before) if (status !== "closed" && !arriving.has(session_id)) plates.delete(session_id);
+  for (const { session_id, status } of before) {
+    if (status === "closed" || arriving.has(session_id)) continue;
+    plates.delete(session_id);
+    refreshDetails(session_id); // it has closed or is gone
+  }
   arriving.forEach(store);
   if (withClosed) loadClosed();
   arriving = null;
@@ -297,7 +302,11 @@ function toggleFold(key) {
 function rowOf(plate) {
   let row = rows.get(plate.session_id);
   if (!row) {
-    row = makeRow(plate.session_id, { open: (id) => openDetails(plates.get(id)), copy: copyResume, hide: toggleHidden });
+    row = makeRow(plate.session_id, {
+      open: (id) => openDetails(plates.get(id)),
+      copy: (id) => copyResume(plates.get(id)),
+      hide: (id) => toggleHidden(plates.get(id)),
+    });
     rows.set(plate.session_id, row);
   }
   fillRow(row, plate);
@@ -404,8 +413,7 @@ function showNews(...words) {
 }
 
 // Copy the command that resumes a session, and show it.
-async function copyResume(id) {
-  const plate = plates.get(id);
+async function copyResume(plate) {
   if (!plate?.resume) return;
   const hint = plate.status === "closed" ? "" : " It is still open: end it there first.";
   let words = "Copied";
@@ -418,24 +426,25 @@ async function copyResume(id) {
 }
 
 // Hide a session until its next prompt, or show a hidden one again. Nothing is deleted.
-async function toggleHidden(id) {
-  const plate = plates.get(id);
+async function toggleHidden(plate) {
   if (!plate) return;
+  const id = plate.session_id;
   const hides = !plate.hidden;
-  const one = { id, name: line(plate.name), isDone: hide(id, hides) };
+  const one = { id, name: line(plate.name) };
+  one.isDone = hide(one, hides);
   if (hides) {
     undoable = [...undoable.filter((other) => other.id !== id), one]; // before the answer: the stream may be faster
     setTimeout(() => forget(one), UNDO_MS);
     drawUndo();
   }
   if (!(await one.isDone)) return forget(one);
-  if ($("#details").open && shownDetails() === id) $("#details").close();
+  if ($("#details").open && shownDetails().session_id === id) $("#details").close();
   if (!hides) undoable = undoable.filter((other) => other.id !== id);
   drawUndo();
 }
 
 // Ask the daemon to hide or show a session. Returns whether it did.
-async function hide(id, hidden) {
+async function hide({ id, name }, hidden) {
   const before = plates.get(id);
   try {
     const answer = await mark(id, { hidden });
@@ -446,7 +455,7 @@ async function hide(id, hidden) {
     drawSoon();
     return answer.ok;
   } catch (error) {
-    showNews(`${line(plates.get(id)?.name)} could not be ${hidden ? "hidden" : "shown"}: ${error.message}`);
+    showNews(`${name} could not be ${hidden ? "hidden" : "shown"}: ${error.message}`);
     return false;
   }
 }
@@ -454,7 +463,7 @@ async function hide(id, hidden) {
 async function undo() {
   const last = undoable.pop();
   drawUndo();
-  if (await last?.isDone) hide(last.id, false);
+  if (await last?.isDone) hide(last, false);
 }
 
 function forget(one) {
@@ -572,10 +581,10 @@ $("#news").addEventListener("click", () => {
   scrollTo({ top: 0 });
 });
 
-// Call a function with the id of the session whose row has the focus.
+// Call a function with the plate whose row has the focus.
 function withFocused(act) {
   const row = document.activeElement?.closest?.("#board li");
-  if (row) act(row.dataset.id);
+  if (row) act(plates.get(row.dataset.id));
 }
 
 const KEYS = {

@@ -25,8 +25,8 @@ let soon = 0;
 let loads = 0; // that were begun
 let newest = 0; // the number of the one that is shown
 
-// Return the id of the session whose details are shown.
-export const shownDetails = () => shown?.session_id;
+// Return the plate whose details are shown, or were shown last.
+export const shownDetails = () => shown;
 
 export function openDetails(plate) {
   if (!plate) return;
@@ -52,6 +52,12 @@ export function plateChanged(plate) {
   if (!dialog.open || plate.session_id !== shown.session_id) return;
   shown = plate;
   drawPlate();
+  refreshDetails(plate.session_id);
+}
+
+// Load the details again, if they are of this session.
+export function refreshDetails(id) {
+  if (!dialog.open || id !== shown.session_id) return;
   soon ||= setTimeout(() => {
     soon = 0;
     if (dialog.open) load(); // a closed one's session may be gone
@@ -59,14 +65,17 @@ export function plateChanged(plate) {
 }
 
 async function load() {
-  const id = shown.session_id;
+  const before = shown;
+  const id = before.session_id;
   const number = ++loads;
   try {
     const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${MAX_EVENTS}`);
     const found = await answer.json();
     if (id !== shown.session_id || number < newest) return; // a later one was faster
     newest = number;
+    if (answer.status === 404) return markGone();
     if (!answer.ok) throw new Error(found.error);
+    if (shown === before) shown = found; // otherwise the stream was faster
     events = found.events;
     ({ periods, agent_lanes: agents, tools } = found);
     moreAgents = found.more_agents;
@@ -87,6 +96,15 @@ async function load() {
   }
 }
 
+// Show that the session is not on the board any more. What is known of it stays, and no time goes on.
+function markGone() {
+  if (shown.isGone) return;
+  const status_words = `not on the board any more; last: ${shown.status_words}`;
+  shown = { ...shown, isGone: true, status: "closed", status_words, tone: "muted", symbol: "·" };
+  part(".asked").hidden = true;
+  drawPlate();
+}
+
 // Report to the daemon that a person has seen what the session did. A page in the background shows it to no person.
 function markSeen() {
   if (!unseen || !dialog.open || document.visibilityState !== "visible") return;
@@ -99,6 +117,7 @@ document.addEventListener("visibilitychange", markSeen);
 function drawPlate() {
   part("#details-title").textContent = line(shown.name);
   part(".resume").hidden = !shown.resume;
+  part(".dismiss").hidden = Boolean(shown.isGone);
   part(".dismiss").textContent = shown.hidden ? "Show" : "Hide";
   const status = part(".status");
   status.dataset.tone = shown.tone;
