@@ -26,7 +26,7 @@ class HooksFile(NamedTuple):
     repeat_event: the event after a compaction, "" if the host has none.
     repeat_matcher: the matcher that limits `repeat_event` to compactions, "" if it has no other cause.
     prompt_event: the event of a person's prompt, if its answer gives the agent a text as it is; otherwise "".
-    names_events: whether a payload has the event's name.
+    names_events: whether a payload has the event's name, as `hook_event_name`; otherwise a hook's command has it.
     file_members: members that the file must have.
     hooks_member: the member with the events.
     has_groups: whether hooks stand in groups, {"matcher": ..., "hooks": [HOOK, ...]}, or by themselves.
