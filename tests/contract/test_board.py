@@ -471,6 +471,23 @@ def test_d_hides_the_chosen_session_and_u_shows_it_again(board_daemon):
     assert board_daemon.plates() == before
 
 
+def test_u_shows_a_closed_session_again_though_closed_ones_are_not_shown_any_more(board_daemon):
+    board_daemon.post("session_end", "over", project_path="/home/ada/legacy")
+
+    async def play(person):
+        await person.until(lambda: person.app.closed_count)
+        await person.press("c")
+        await person.sees("· legacy")
+        await person.press("d")
+        await person.sees("Hidden: legacy")
+        await person.press("c")
+        await person.misses("· legacy")
+        await person.press("u")
+        await person.until(lambda: hidden(board_daemon) == set())
+
+    sit(play)
+
+
 def test_u_means_the_last_one_though_the_daemon_has_not_answered_yet(board_daemon):
     populate(board_daemon)
 

@@ -122,7 +122,7 @@ class Board(App[None]):
         self.removed: set[str] = set()  # the sessions removed since the closed ones were asked for
         self.backlog = 0  # events that the daemon has yet to store
         # Hidden sessions, each with the end of its time to undo, and with whether the daemon has hidden it.
-        self.undoable: list[tuple[str, float, asyncio.Task[bool]]] = []
+        self.undoable: list[tuple[PlateOut, float, asyncio.Task[bool]]] = []
         self.away_since: float | None = None
         self.connected = False
         self.changed = False
@@ -442,7 +442,7 @@ class Board(App[None]):
         if plate["hidden"]:
             await is_done
             return
-        one = (plate["session_id"], self.now() + UNDO_S, is_done)
+        one = (plate, self.now() + UNDO_S, is_done)
         self.undoable.append(one)  # before the answer: the stream may remove its row earlier
         if await is_done:
             self.notify("u: undo", title=f"Hidden: {plate['name']}", timeout=UNDO_S, markup=False)
@@ -454,8 +454,8 @@ class Board(App[None]):
         """Show the last hidden session again, if it was hidden a short time ago."""
         if not self.undoable:
             return
-        session_id, until, is_done = self.undoable.pop()
-        if self.now() <= until and await is_done and (plate := self.plates.get(session_id)):
+        plate, until, is_done = self.undoable.pop()
+        if self.now() <= until and await is_done:
             self.clear_notifications()
             await self.hide(plate, False)
 
