@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 
 import pytest
 
@@ -25,6 +26,27 @@ def test_a_run_that_is_cancelled_ends_its_program_and_leaves_no_error_behind(tmp
 
     asyncio.run(run())
     assert faults == []
+
+
+def test_a_run_that_is_cancelled_while_it_ends_its_program_waits_for_that(monkeypatch):
+    """As if the daemon ended at that moment. asyncio would report a program that ends after the loop was closed."""
+    kill, found = os.killpg, []
+
+    async def run():
+        async def cancel_and_kill(pid, number):
+            running.cancel()
+            for _ in range(20):  # steps of the loop, in which a cancelled run would end
+                await asyncio.sleep(0)
+            found.append(running.done())
+            kill(pid, number)
+
+        monkeypatch.setattr(os, "killpg", lambda *what: found.append(asyncio.create_task(cancel_and_kill(*what))))
+        running = asyncio.create_task(run_program(["sleep", "600"], {}, 0))
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(run())
+    assert found[1:] == [False]
 
 
 def test_a_program_that_takes_too_long_is_killed_with_its_children(tmp_path):

@@ -68,8 +68,21 @@ async def run_program(
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has just ended
                 os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+            await wait_whole(process)
     return ProgramEnd(process.returncode or 0, output, errors)
+
+
+async def wait_whole(process: asyncio.subprocess.Process) -> None:
+    """Wait until a killed program has ended, also if this task is cancelled meanwhile."""
+    ending = asyncio.ensure_future(process.wait())
+    is_cancelled = False
+    while not ending.done():
+        try:
+            await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            is_cancelled = True
+    if is_cancelled:
+        raise asyncio.CancelledError
 
 
 async def read_beginning(stream: asyncio.StreamReader | None, max_bytes: int) -> bytes:
