@@ -1,10 +1,16 @@
 """`tailhook loop start`, used by a person and an agent; the hook agrees with it."""
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+import time
 from functools import partial
+from pathlib import Path
 
 import pytest
-from support.host import frame, looping, tailhook
+from support.host import ENVIRONMENT, HANGS_S, frame, looping, tailhook
 from support.install import write_hooks
 from support.oracles import jwz
 
@@ -64,6 +70,52 @@ def test_the_prompts_of_ended_loops_go_at_the_next_start_and_those_of_running_on
 def test_the_prompt_can_come_from_a_file(project, loop):
     (project.folder / "p.txt").write_text("From a file.\n")
     assert "From a file." in loop("start", "--prompt-file", "p.txt").stdout
+
+
+def test_a_start_elsewhere_keeps_the_prompt_of_a_loop_that_is_paused_for_months(project, loop, tmp_path):
+    loop("start", "Wait for me.")
+    loop("pause")
+    (prompt,) = (project.home / ".local/state/tailhook/prompts").iterdir()
+    os.utime(prompt, (0, time.time() - 90 * 86400))
+    another = tmp_path / "another"
+    (another / ".git").mkdir(parents=True)
+    tailhook("loop", "start", "Elsewhere.", env=project.env, cwd=another)
+    assert "Wait for me." in loop("status").stdout
+
+
+def test_a_start_where_a_moved_project_was_keeps_the_prompt_of_that_projects_loop(project, loop, tmp_path):
+    loop("start", "Wait for me.")
+    moved = shutil.move(project.folder, tmp_path / "moved")
+    (project.folder / ".git").mkdir(parents=True)
+    assert loop("start", "Elsewhere.").returncode == 0
+    assert "Wait for me." in tailhook("loop", "status", env=project.env, cwd=Path(moved)).stdout
+
+
+def test_an_old_prompt_that_cannot_be_removed_does_not_make_a_start_fail(project, loop):
+    kept = project.home / ".local/state/tailhook/prompts"
+    (kept / "old.md").mkdir(parents=True, mode=0o700)
+    os.utime(kept / "old.md", (0, 0))
+    done = loop("start", "Go.")
+    assert done.returncode == 0, done.stderr
+    assert "Go." in done.stdout
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_prompt_on_stdin_that_is_not_utf_8_is_read_like_one_in_a_file(project, group):
+    (project.folder / "p.txt").write_bytes(b"Order a caf\xe9.")
+    from_file = project.tailhook(group, "start", "--prompt-file", "p.txt").stdout
+    project.tailhook(group, "cancel")
+    from_stdin = subprocess.run(
+        [sys.executable, "-m", "tailhook", group, "start", "--prompt-file", "-"],
+        env={**ENVIRONMENT, **project.env, "PYTHONIOENCODING": "utf-8:strict"},  # as in the locale en_US.UTF-8
+        cwd=project.folder,
+        input=b"Order a caf\xe9.",
+        capture_output=True,
+        check=False,
+        timeout=HANGS_S,
+    )
+    assert from_stdin.returncode == 0, from_stdin.stderr
+    assert "Order a caf\ufffd." in from_stdin.stdout.decode() == from_file
 
 
 def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, loop):

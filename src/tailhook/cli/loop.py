@@ -69,7 +69,7 @@ from tailhook.stores.fallback import FileLoop
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
-PROMPT_DAYS = 30
+PROMPT_DAYS = 365  # a paused loop of another project may be as old, and nothing tells whether it is still there
 NOTHING_TO_NEST_IN = "no loop is running, so nothing can be nested in it. Start one without --push."
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
@@ -303,11 +303,15 @@ def worktree_fields(path: str) -> dict[str, str]:
 
 
 def prompt_prefix(loop_path: str) -> str:
-    """Return the beginning of the names of a project's stored prompts.
+    """Return the beginning of the names of a project's stored prompts. Raises OSError.
+
+    A moved project keeps its prompts: another one at the old path has another folder, and so another prefix.
 
     loop_path: the place of its saved loops.
     """
-    return f"{fingerprint(loop_path.encode('utf-8', 'surrogateescape')):016x}-"
+    facts = Path(loop_path).stat()
+    place = f"{loop_path}\0{facts.st_dev}\0{facts.st_ino}"
+    return f"{fingerprint(place.encode('utf-8', 'surrogateescape')):016x}-"
 
 
 def store_prompt(name: str, goal: str) -> str:
@@ -322,14 +326,17 @@ def store_prompt(name: str, goal: str) -> str:
 def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:
     """Remove the prompts of a project's ended loops, and all prompts older than PROMPT_DAYS days.
 
+    The loop has started already, so a failure changes nothing: another start may have removed a prompt meanwhile.
+
     prefix: of the names of the project's prompts.
     frames: of the running loop: their prompts stay.
     """
     kept = [frame.get("prompt_file") for frame in frames if isinstance(frame, dict)]
-    for entry in os.scandir(loops.prompt_folder()):
-        is_old = time.time() - entry.stat(follow_symlinks=False).st_mtime > PROMPT_DAYS * 86400
-        if entry.path not in kept and (is_old or entry.name.startswith(prefix)):
-            Path(entry.path).unlink(missing_ok=True)
+    for path in Path(loops.prompt_folder()).iterdir():
+        with suppress(OSError):
+            is_old = time.time() - path.lstat().st_mtime > PROMPT_DAYS * 86400
+            if str(path) not in kept and (is_old or path.name.startswith(prefix)):
+                path.unlink()
 
 
 # ---- status, pause, resume, adopt, cancel ------------------------------------

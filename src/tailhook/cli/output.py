@@ -91,6 +91,12 @@ def write_streams_whole() -> None:
         setattr(sys, "stdout" if stream is sys.stdout else "stderr", whole)
 
 
+def accept_any_input() -> None:
+    """Let stdin replace what its encoding does not allow, as in a file with a prompt. Otherwise Python raises."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")
+
+
 def check_stdout(advice: str) -> None:
     """Raise CommandError if stdout was closed when the process began.  advice: what to do."""
     if sys.__stdout__ is None:  # see open_missing_streams

@@ -8,7 +8,7 @@ from typing import cast
 
 from tailhook import __version__
 from tailhook.cli.arguments import CommandParser
-from tailhook.cli.output import CommandGroup, attempt, open_missing_streams, write_streams_whole
+from tailhook.cli.output import CommandGroup, accept_any_input, attempt, open_missing_streams, write_streams_whole
 
 # By a person's wish: this folder's modules for it, and their commands, in the order of the list that `tailhook` prints.
 COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
@@ -25,6 +25,7 @@ HELP_COLUMN, HELP_WIDTH = 16, 100  # columns of the commands' texts in the list 
 def run_command(argv: Sequence[str]) -> int:
     """Parse and run. If it fails, print one line on stderr and return 1; exit with 2 for wrong usage."""
     open_missing_streams()
+    accept_any_input()
     write_streams_whole()
     top = parser(modules_of(argv))
     arguments, rest = top.parse_known_args(argv)
