@@ -1,10 +1,11 @@
 """`tailhook ralph`, used by a person and an agent; the hook agrees with it."""
 
 import json
+import shutil
 from functools import partial
 
 import pytest
-from support.host import PROMPT, ralph_page
+from support.host import PROMPT, ralph_page, tailhook
 from support.install import write_hooks
 
 
@@ -254,3 +255,30 @@ def test_status_shows_how_the_last_loop_ended(project, ralph, said, values, reas
     ended = json.loads(ralph("status", "--json").stdout)["ended"]
     assert (ended["iteration"], ended["session_id"]) == (values["iteration"], "mine")
     assert ended["reason"] in reason
+
+
+def test_a_loop_whose_file_a_person_removed_has_not_ended_like_the_loop_before(ralph, path):
+    ralph("start", "First.")
+    ralph("cancel")
+    ralph("start", "Second.")
+    path.unlink()
+    assert ralph("status").stdout == "No ralph loop is running in this project.\n"
+
+
+def test_the_end_of_a_loop_is_not_shown_in_another_project_whose_folder_has_the_same_number(project, ralph, tmp_path):
+    ralph("start", "First.")
+    ralph("cancel")
+    assert "The last one ended" in ralph("status").stdout
+    another = tmp_path / "another"
+    (another / ".git").mkdir(parents=True)
+    shutil.move(project.folder / ".claude", another)  # as if it was removed, and a new folder got its number
+    shown = tailhook("ralph", "status", env=project.env, cwd=another).stdout
+    assert shown == "No ralph loop is running in this project.\n"
+
+
+def test_the_end_of_a_loop_is_shown_in_a_project_behind_a_link(project, ralph, tmp_path):
+    ralph("start", "First.")
+    ralph("cancel")
+    (tmp_path / "link").symlink_to(project.folder)
+    shown = tailhook("ralph", "status", env={**project.env, "CLAUDE_PROJECT_DIR": str(tmp_path / "link")}, cwd=tmp_path)
+    assert "The last one ended: it was cancelled" in shown.stdout

@@ -45,6 +45,16 @@ def test_a_missing_store_is_made_and_found_again(tmp_path, store):
     assert Store.find(str(tmp_path / ".jwz")) is None
 
 
+def test_two_processes_that_make_a_store_at_once_have_the_same_one(tmp_path, monkeypatch):
+    def make_after_another(path, make=os.mkdir):
+        make(path)
+        make(path)
+
+    monkeypatch.setattr(store_module.posix, "mkdir", make_after_another)
+    made = Store.make(str(tmp_path))
+    assert (made.path, (tmp_path / ".jwz/.gitignore").read_text()) == (str(tmp_path / ".jwz"), "*\n")
+
+
 def test_an_empty_store_has_no_messages(store):
     assert store.newest("t") is None
 

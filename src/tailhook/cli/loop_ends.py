@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,11 @@ def read_last_end(folder: str) -> dict[str, Any] | None:
 
 
 def read_end(project: str, name: str) -> "dict[str, object] | None":
-    """Return how the last loop of a project's file `name` ended, None if unknown."""
+    """Return how the last loop of a project's file `name` ended, None if unknown.
+
+    The private file is that of the folder's number. A new folder may have the number of a removed one, so the end also
+    names its project.
+    """
     try:
         folder = open_folder(project, ".claude")
     except OSError:
@@ -111,7 +116,12 @@ def read_end(project: str, name: str) -> "dict[str, object] | None":
         return None
     finally:
         os.close(folder)
-    return end if isinstance(end, dict) else None
+    if not isinstance(end, dict):
+        return None
+    of_project = end.pop("project", project)  # older versions do not write it
+    with suppress(OSError):
+        return end if isinstance(of_project, str) and Path(of_project).samefile(project) else None
+    return None
 
 
 def end_of_store(loop: JwzLoop | FileLoop | None) -> dict[str, Any] | None:

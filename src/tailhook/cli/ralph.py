@@ -46,8 +46,8 @@ from tailhook.machines.evidence import listed_texts
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
-from tailhook.stores.atomic import Lock, open_folder, private_file, replace_file
-from tailhook.stores.frontmatter import FrontMatter, quote_yaml
+from tailhook.stores.atomic import Lock, open_folder, private_file, remove_file, replace_file
+from tailhook.stores.frontmatter import END, FrontMatter, quote_yaml
 
 NO_RALPH = "no ralph loop is running in this project"
 MAX_SHOWN_CHARS = 10_000  # hosts show longer answers of a hook only in part
@@ -133,6 +133,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         with naming_files(f"{root}/.claude"), Lock(private_file(folder, RALPH_FILE, ".lock")):
             replaced = judge_live(arguments.force)
             replace_file(RALPH_FILE, text.encode("utf-8"), folder)
+            remove_file(private_file(folder, RALPH_FILE, END))  # the end of the loop before is not that of this one
             loop = store.RalphFile(root)  # a stop may end it as soon as the lock is free
     finally:
         os.close(folder)

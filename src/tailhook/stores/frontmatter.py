@@ -178,6 +178,7 @@ class FrontMatterFile:
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
         end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session_id or session}
+        end["project"] = self.path.rpartition("/.claude/")[0]
         if why:
             end["why"] = why
         try:

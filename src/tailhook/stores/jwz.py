@@ -97,7 +97,10 @@ class Store:
         """Return the store of the folder `project`; make it if there is none, ignored by git. Raises OSError."""
         found = cls.find(project)
         if found is None:
-            posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
+            try:
+                posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
+            except FileExistsError:  # another process was faster
+                pass
             found = cls(f"{project}/{STORE_FOLDERS[0]}", open_folder(project, STORE_FOLDERS[0]))
         if all(name.endswith(".tmp") for name in posix.listdir(found.fd)):  # it is new, or its maker was killed
             replace_file(".gitignore", b"*\n", found.fd)
