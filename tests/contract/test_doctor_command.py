@@ -14,7 +14,9 @@ from support.host import ENVIRONMENT, HANGS_S, SANITIZER, frame, short_folder, t
 from support.pool import Pool, wait_until
 
 from tailhook.doctor import checks
-from tailhook.doctor.trial import Timed, time_both
+from tailhook.doctor.trial import Stage, Timed, time_both, try_hook
+from tailhook.install.hooks import find_ours
+from tailhook.install.hooks_file import hooks_file_of
 
 
 @pytest.fixture
@@ -198,6 +200,24 @@ def test_a_hook_that_answers_wrongly_is_a_failure(settings, examined, tmp_path, 
     (finding,), code = examined("hook")
     assert complaint in finding["what"]
     assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "complaint"),
+    [
+        (FileNotFoundError(2, "No such file or directory", "/tailhook-hook"), "it does not start"),  # an uninstall
+        (subprocess.TimeoutExpired("tailhook-hook", 30), "it did not end within 30 s"),
+    ],
+)
+def test_a_hook_that_answers_once_and_then_no_more_is_a_failure(settings, monkeypatch, error, complaint):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr(Stage, "time", fail)
+    file = hooks_file_of("claude-code")
+    trial = try_hook(file, find_ours(file, settings.read_text())[0])
+    assert trial.fault.startswith(f"it answered once, and then {complaint}")
+    assert trial.advice
 
 
 @pytest.mark.parametrize("other", ["project", "local"])

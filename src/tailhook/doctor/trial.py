@@ -99,13 +99,33 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
         if not is_ours(hook.argv) or not rounds:
             return Trial()
         stage.environment.pop("TAILHOOK_NO_POOL")
-        bare = [in_python[0], "-I", "-S", "-c", "pass"]
-        if not client:
-            return time_cold(stage, [command, bare], rounds)
-        why_not = why_not_warm(client)
-        if why_not:
-            return time_cold(stage, [in_python, bare], rounds)._replace(why_not_warm=why_not)
-        return time_both(stage, [in_python, bare, command, [nothing_program()]], rounds)
+        try:
+            return time_hook(stage, command, in_python, client, rounds)
+        except (OSError, subprocess.TimeoutExpired) as error:  # it was removed meanwhile, or it hangs now and then
+            return Trial(f"it answered once, and then {describe_failure(error)}", advice)
+
+
+def time_hook(stage: "Stage", command: Sequence[str], in_python: Sequence[str], client: str, rounds: int) -> Trial:
+    """Return the times of a hook that answers. Raises OSError and TimeoutExpired.
+
+    command: it.
+    in_python: its cold form.
+    client: the path of its native client, "" for the cold form.
+    """
+    bare = [in_python[0], "-I", "-S", "-c", "pass"]
+    if not client:
+        return time_cold(stage, [command, bare], rounds)
+    why_not = why_not_warm(client)
+    if why_not:
+        return time_cold(stage, [in_python, bare], rounds)._replace(why_not_warm=why_not)
+    return time_both(stage, [in_python, bare, command, [nothing_program()]], rounds)
+
+
+def describe_failure(error: OSError | subprocess.TimeoutExpired) -> str:
+    """Return why a run of a hook has no answer."""
+    if isinstance(error, OSError):
+        return f"it does not start: {error}"
+    return f"it did not end within {RUN_TIMEOUT_S:g} s"
 
 
 def why_not_warm(client: str) -> str:
@@ -254,10 +274,8 @@ class Stage:
         """
         try:
             done = self.run(command)
-        except subprocess.TimeoutExpired:
-            return f"it did not end within {RUN_TIMEOUT_S:g} s"
-        except OSError as error:
-            return f"it does not start: {error}"
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return describe_failure(error)
         said = done.stderr.decode("utf-8", "replace").strip()
         if done.returncode not in (0, 2):
             return f"its exit code is {done.returncode}, not 0 or 2: {said or 'nothing on stderr'}"
