@@ -73,6 +73,54 @@ def test_without_hooks_a_client_goes_only_if_that_is_asked_for(user):
     assert user.left() == []
 
 
+def test_the_client_goes_with_the_last_hooks_although_a_project_with_hooks_was_deleted(user):
+    deleted = user.home / "deleted"
+    (deleted / ".git").mkdir(parents=True)
+    user.run("install", "--yes", "--scope", "project", folder=deleted)
+    user.run("install", "--yes")
+    assert "client" not in user.run("uninstall", "--yes")  # the project's hooks use it
+    shutil.rmtree(deleted)
+    line = f"Hooks were installed in {deleted}/.claude/settings.json, too, and this file is gone.\n"
+    assert f"{line}The native client stays, as hooks in a file that was moved may use it." in user.run("uninstall")
+    assert user.client().exists()
+    assert f"{line}The pool was ended and the native client removed.\n" in user.run("uninstall", "--yes")
+    assert user.left() == []
+
+
+def test_the_client_goes_with_the_hooks_of_a_project_that_was_moved(user):
+    before = user.home / "before"
+    (before / ".git").mkdir(parents=True)
+    user.run("install", "--yes", "--scope", "project", folder=before)
+    moved = before.rename(user.home / "moved")
+    words = user.run("uninstall", "--yes", "--scope", "project", folder=moved)
+    assert f"Hooks were installed in {before}/.claude/settings.json, too, and this file is gone.\n" in words
+    assert "native client removed" in words
+    assert user.run("uninstall", "--yes").startswith(NO_HOOKS)
+
+
+def test_the_client_stays_if_hooks_are_installed_in_a_file_that_is_there(user):
+    """Beside one that is gone."""
+    for name in ("deleted", "there"):
+        (user.home / name / ".git").mkdir(parents=True)
+        user.run("install", "--yes", "--scope", "project", folder=user.home / name)
+    shutil.rmtree(user.home / "deleted")
+    client = user.client()
+    assert "client" not in user.run("uninstall", "--yes")
+    assert client.exists()
+
+
+def test_in_a_folder_that_was_removed_nothing_is_changed(user):
+    user.run("install", "--yes")
+    there = user.home / "there"
+    there.mkdir()
+    script = 'cd "$0" && rmdir "$0" && exec "$@"'
+    argv = ["/bin/sh", "-c", script, str(there), *user.argv("uninstall", "--yes")]
+    done = subprocess.run(argv, env=user.env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "tailhook: the current folder was removed: change to another one\n"
+    assert (user.home / ".claude/settings.json").exists()
+
+
 @pytest.mark.parametrize("group", ["loop", "ralph"])
 def test_a_running_loop_that_no_hook_continues_any_more_is_named(user, group):
     user.run("install", "--yes", "--cold")

@@ -23,7 +23,7 @@ from tailhook.cli.output import Commands, command, print_lines
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
 from tailhook.hook.idle import stale_after
-from tailhook.hook.payload import project_folders
+from tailhook.hook.payload import project_folders, project_root
 from tailhook.install import hooks, settings
 from tailhook.install.client import client_folders, files_by_client, remove_clients
 from tailhook.install.command import client_of
@@ -57,6 +57,7 @@ def add(commands: Commands) -> None:
 
 def uninstall(arguments: argparse.Namespace) -> None:
     """Show what would be removed, ask, and remove it."""
+    project_root({})  # it fails in a folder that was removed: then nothing is changed
     file = chosen_file(arguments)
     path = file.path(arguments.scope)
     use_state_of_installed(file, path)
@@ -91,8 +92,11 @@ def uninstall(arguments: argparse.Namespace) -> None:
                 f"Backup of the old file: {plain(settings.backup_path(found.target))}",
             )
         break
-    if not settings.has_receipts() and (had_hooks or may_remove_client(arguments)):
+    gone = settings.find_gone_files()
+    if (gone or not settings.has_receipts()) and ((had_hooks and not gone) or may_remove_client(arguments, gone)):
         with settings.client_lock():
+            for target in settings.find_gone_files():
+                settings.forget(target)
             if not settings.has_receipts():  # no install has come meanwhile
                 remove_rest()
     print_lines(*describe_loops())
@@ -155,13 +159,18 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
             posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # it does not follow os.environ
 
 
-def may_remove_client(arguments: argparse.Namespace) -> bool:
-    """Ask whether to remove the client, if there is one: hand-written hooks may use it."""
+def may_remove_client(arguments: argparse.Namespace, gone: Sequence[str]) -> bool:
+    """Ask whether to remove the client, if there is one: hand-written hooks may use it, or those of a moved project.
+
+    gone: the hooks files that are not at their place any more.
+    """
+    print_lines(*(f"Hooks were installed in {plain(path)}, too, and this file is gone." for path in gone))
     if arguments.yes or not client_folders(files_by_client()):
         return True
+    whose = "in a file that was moved" if gone else "that were written by hand"
     if sys.stdin.isatty():
-        return is_confirmed("Remove the native client, too? Hooks that were written by hand may use it.")
-    print_lines("The native client stays, as hooks that were written by hand may use it. To remove it, add --yes.")
+        return is_confirmed(f"Remove the native client, too? Hooks {whose} may use it.")
+    print_lines(f"The native client stays, as hooks {whose} may use it. To remove it, add --yes.")
     return False
 
 

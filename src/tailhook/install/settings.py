@@ -105,12 +105,14 @@ class Receipt(NamedTuple):
     written: SHA-256 of the written text.
     cap: the new limit on blocks in a row, None for none.
     folder: how many folders were made for the file. (Older versions wrote true or false.)
+    path: the file's, with links resolved. (Older versions did not write it.)
     """
 
     before: str | None
     written: str
     cap: int | None
     folder: int
+    path: str = ""
 
     def wrote(self, text: str | None) -> bool:
         """Return whether the text is the written one, unedited."""
@@ -150,17 +152,34 @@ def backup(target: str) -> str | None:
 
 def receipt_for(target: str) -> Receipt | None:
     """Return the receipt for a hooks file, None if it is missing or cannot be read."""
+    return read_receipt(receipt_path(target))
+
+
+def read_receipt(path: str) -> Receipt | None:
+    """Return the receipt in a file, None if it is missing or cannot be read."""
     try:
-        fields: Any = parse_json(read_file(receipt_path(target)))
-        return Receipt(fields["before"], fields["written"], fields["cap"], int(fields["folder"]))
+        fields: Any = parse_json(read_file(path))
+        before, written, cap, folder = (fields[name] for name in Receipt._fields[:4])
+        return Receipt(before, written, cap, int(folder), str(fields.get("path", "")))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def has_receipts() -> bool:
     """Return whether hooks are installed in a file of any host."""
+    return bool(list_receipts())
+
+
+def list_receipts() -> list[Path]:
+    """Return the paths of all receipts."""
     folder = Path(state_folder(), "settings")
-    return folder.is_dir() and any(path.suffix != ".backup" for path in folder.iterdir())
+    return [path for path in folder.iterdir() if path.suffix != ".backup"] if folder.is_dir() else []
+
+
+def find_gone_files() -> list[str]:
+    """Return the hooks files with receipts if all of them are gone, with their project or without it; otherwise []."""
+    targets = [(read_receipt(str(path)) or Receipt(None, "", None, 0)).path for path in list_receipts()]
+    return targets if all(target and not os.path.lexists(target) for target in targets) else []
 
 
 def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
@@ -221,7 +240,7 @@ def write(settings: Settings, text: str, before: str | None, cap: int | None) ->
     keep_backup(settings)
     folders = Path(settings.target).parents
     made = sum(not folder.is_dir() for folder in folders) or (old.folder if old else made_for_others(settings))
-    receipt = Receipt(before, digest(text), cap, made)
+    receipt = Receipt(before, digest(text), cap, made, settings.target)
     replace_file(receipt_path(settings.target), json.dumps(receipt._asdict()).encode("ascii"))
     folders[0].mkdir(parents=True, exist_ok=True)
     remove_drafts(settings.target)
@@ -269,7 +288,7 @@ def remove_drafts(path: str) -> None:
     A draft (see `replace_pieces`) of a live process stays: it may be another program's.
     """
     folder, _, name = path.rpartition("/")
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):
         for draft in Path(folder).iterdir():
             maker = draft.name.removeprefix(f"{name}.").removesuffix(".tmp")
             if draft.name == f"{name}.{maker}.tmp" and maker.isdecimal():
