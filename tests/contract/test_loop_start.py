@@ -91,6 +91,15 @@ def test_a_start_where_a_moved_project_was_keeps_the_prompt_of_that_projects_loo
     assert "Wait for me." in tailhook("loop", "status", env=project.env, cwd=Path(moved)).stdout
 
 
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_start_whose_state_folder_cannot_be_made_leaves_nothing_in_the_project(project, group):
+    (project.home / ".local").touch()
+    done = project.tailhook(group, "start", "Go.")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Not a directory" in done.stderr
+    assert [path.name for path in project.folder.iterdir() if path.name != ".git"] == []
+
+
 def test_an_old_prompt_that_cannot_be_removed_does_not_make_a_start_fail(project, loop):
     kept = project.home / ".local/state/tailhook/prompts"
     (kept / "old.md").mkdir(parents=True, mode=0o700)

@@ -13,6 +13,9 @@ from support.host import SANITIZER, run_on_payload
 from support.install import write_hooks
 from support.triage import Agent, entry, group, pipeline, planning
 
+from tailhook.cli.output import CommandError
+from tailhook.cli.triage import pipeline_facts
+from tailhook.hook.triage import find_pipeline
 from tailhook.stores.atomic import MAX_READ_FILE_BYTES
 
 ROOT = Path(__file__).parents[2]
@@ -383,3 +386,11 @@ def test_status_of_a_broken_state_is_not_a_crash(project, text):
     for words in ([], ["--json"]):
         done = project.tailhook("triage", "status", *words, PYTHONIOENCODING="utf-8:strict")
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_status_of_a_state_that_is_written_meanwhile_is_not_a_crash(project):
+    path = project.triage(pipeline("triage", entry(0)))
+    found = find_pipeline([str(project.folder)], None)
+    path.write_text("{")
+    with pytest.raises(CommandError, match=r"x_triage\.json: .* Run the command again\."):
+        pipeline_facts({}, found)

@@ -142,6 +142,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
     if not isinstance(loop, JwzLoop):
         if arguments.push:
             raise CommandError(NOTHING_TO_NEST_IN)
+        make_prompt_folder()  # if it fails, no store is left
         root = project_root({})
         with naming_files(f"{root}/{STORE_FOLDERS[0]}"):
             loop = JwzLoop(Store.make(root), None)
@@ -316,11 +317,16 @@ def prompt_prefix(loop_path: str) -> str:
 
 def store_prompt(name: str, goal: str) -> str:
     """Store the prompt in the private state folder and return its path."""
-    state_folder()
-    make_folders(loops.prompt_folder())
+    make_prompt_folder()
     path = f"{loops.prompt_folder()}/{name}"
     replace_file(path, goal.encode("utf-8", "surrogateescape"))
     return path
+
+
+def make_prompt_folder() -> None:
+    """Make the folder of stored prompts. Raises OSError."""
+    state_folder()
+    make_folders(loops.prompt_folder())
 
 
 def remove_old_prompts(prefix: str, frames: Sequence[object]) -> None:

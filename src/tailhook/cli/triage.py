@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from tailhook.cli.output import Commands, add_json, command, group, print_facts
+from tailhook.cli.output import CommandError, Commands, add_json, command, group, print_facts
 from tailhook.cli.session import format_next_stop
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
@@ -38,7 +38,10 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
     state = pipeline.state if isinstance(pipeline.state, dict) else {}
     entries = None
     if not pipeline.problem:
-        _, columns = pipeline.file.columns("entries", lambda _: ALL_COLUMNS)
+        try:
+            _, columns = pipeline.file.columns("entries", lambda _: ALL_COLUMNS)
+        except ValueError as error:  # its agent is writing it just now
+            raise CommandError(f"{plain(pipeline.path)}: {error}. Run the command again.") from None
         entries = None if columns is None else Entries(ALL_COLUMNS, columns)
     owner = state.get("session_id")
     session_id = owner if isinstance(owner, str) else ""
