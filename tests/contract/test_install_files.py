@@ -37,6 +37,7 @@ def test_a_link_stays_a_link_and_its_target_is_edited(project, user_settings, tm
         (b'{"a": 1,}', "line 1, column 9"),
         (b'{"a": "\xff"}', "column 8"),
         (b'\xef\xbb\xbf{"\xc3\xbc": x}', "line 1, column 7"),
+        pytest.param(b"\xef", "line 1", id="half of a byte order mark"),
         (b"[]", "not a JSON object"),
         (b'{"hooks": []}', '"hooks" is not an object'),
         (b'{"hooks": {"Stop": {}}}', '"Stop"'),

@@ -22,6 +22,7 @@ from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import check_pool, describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
 from tailhook.pool import worker as worker_module
+from tailhook.pool.control import is_running
 from tailhook.pool.installation import READY_LAYOUT, socket_of
 from tailhook.pool.worker import REQUEST_LAYOUT, has_hung_up, parse_request, receive_in_time
 from tailhook.pool.workers import BUSY, FREE, IDLE, WorkerTable
@@ -371,3 +372,14 @@ def test_the_import_of_what_a_pool_loads_starts_no_thread():
 def test_the_posix_environment_is_what_the_hooks_read():
     """A worker replaces it; the C library's own environment stays."""
     assert isinstance(posix.environ, dict)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_process_whose_name_is_not_utf_8_is_running():
+    script = r"open('/proc/self/comm', 'wb').write(b'caf\xe9'); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as process:
+        process.stdout.readline()
+        assert is_running(process.pid)
+        process.stdin.close()
+    assert not is_running(process.pid)

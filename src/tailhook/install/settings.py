@@ -65,12 +65,13 @@ def read(target: str, in_toml: bool) -> str | None:
         return None
     except IsADirectoryError:
         raise SettingsError(f"{target} is a directory, and the host reads a file there") from None
+    is_blank_file = not data.removeprefix(b"\xef\xbb\xbf").strip(b" \t\r\n") and Path(target).is_file()
     try:
         if in_toml:
             from tailhook.install import toml_text  # its parser takes longer than all the rest
 
             toml_text.read_toml_text(data.decode("utf-8"))
-        elif data.strip(b"\xef\xbb\xbf \t\r\n") or not Path(target).is_file():  # a blank file has no settings
+        elif not is_blank_file:  # a blank one has no settings
             parse_json(data)
     except ValueError as error:
         raise SettingsError(f"{target}: {position(data, str(error))}") from None
