@@ -187,10 +187,13 @@ def test_start_refuses_a_second_loop_of_the_session_whose_hook_would_find_the_fi
 # ---- the project of the agent's session ---------------------------------------
 
 
-def run_in_session(project, folder, *words):
-    """Run a command in a folder, in a shell of a host whose own process is in the project, like Claude Code's."""
+def run_in_session(project, folder, *words, before="true"):
+    """Run a command in a folder, in a shell of a host whose own process is in the project, like Claude Code's.
+
+    before: what the shell runs first.
+    """
     argv = [sys.executable, "-m", "tailhook", *words]
-    host = 'export CLAUDE_PID=$$; (cd "$0" && "$@"); exit $?'
+    host = f'{before}; export CLAUDE_PID=$$; (cd "$0" && "$@"); exit $?'
     env = {**project.env, "CLAUDE_CODE_SESSION_ID": "mine"}
     return subprocess.run(
         ["bash", "-c", host, folder, *argv], cwd=project.folder, env=env, capture_output=True, text=True, check=False
@@ -211,6 +214,15 @@ def test_a_loop_of_a_session_is_in_its_project_wherever_its_agent_starts_it(proj
     for cwd in (project.folder, folder):
         assert not project.stop("Hm.", cwd=str(cwd)).allowed
     assert "was cancelled at iteration 3" in run_in_session(project, folder, group, "cancel").stdout
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder of another process is known only on Linux")
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_session_whose_project_was_removed_and_cloned_again_finds_the_new_one(project, group):
+    """The host's own process stays in the removed folder. Its hooks know the path."""
+    cloned = 'rm -r "$0"; mkdir "$0" "$0/.git"'
+    done = run_in_session(project, project.folder, group, "start", "Go.", before=cloned)
+    assert f"oop started in {project.folder}/." in done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("pid", ["", "1", "none", "-1", "of another process"])

@@ -19,6 +19,7 @@ LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
 MAX_WORKTREES = 1000  # of a repository, at most
 HOST_PID = "CLAUDE_PID"  # Claude Code 2.1.329 names its process in its shells
+REMOVED = " (deleted)"  # behind the path of a removed folder (proc_pid_cwd(5))
 
 
 class FoundLoop(Protocol):
@@ -34,12 +35,15 @@ def enter_session_project() -> None:
     """Let this process find the project that the hooks of its session find, if the session's host is known.
 
     The agent may be in another repository, and its shell has no CLAUDE_PROJECT_DIR. In Claude Code's hooks, that is the
-    folder of the host's own process. Sets the variable for this process.
+    folder of the host's own process. If it was removed, that is the folder at its path now: the hooks know the path.
+    Sets the variable for this process.
     """
     host = os.environ.get(HOST_PID, "")
     if b"CLAUDE_PROJECT_DIR" not in posix.environ and current_session() and is_ancestor(host):
         with suppress(OSError):
-            posix.environ[b"CLAUDE_PROJECT_DIR"] = posix.readlink(f"/proc/{host}/cwd".encode())
+            name = posix.readlink(f"/proc/{host}/cwd")
+            if folder := next(filter(os.path.isdir, (name, name.removesuffix(REMOVED))), ""):
+                posix.environ[b"CLAUDE_PROJECT_DIR"] = os.fsencode(folder)
 
 
 def is_ancestor(pid: str) -> bool:
