@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from support import host
 from support.host import HANGS_S
 from support.install import THEIRS, install, run_installed, uninstall
+from support.terminal import Terminal
 
 from tailhook.install.command import client_of
 from tailhook.install.settings import settings_lock
@@ -317,6 +319,16 @@ def traces(project, runtime):
 @pytest.mark.parametrize("refused", [b"n\n", b"\n"])
 def test_an_install_that_is_refused_leaves_no_client(project, runtime, refused):
     assert "tailhook-hook" in answered(project, refused, "install").stdout
+    assert traces(project, runtime) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_install_that_is_ended_while_it_asks_leaves_no_client(project, runtime, number):
+    argv = [sys.executable, "-m", "tailhook", "install"]
+    terminal = Terminal(argv, {**host.ENVIRONMENT, **project.env}, project.folder)
+    terminal.until("Write these changes?")
+    os.kill(terminal.pid, number)
+    assert terminal.wait() == (1 if number == signal.SIGINT else 128 + number)
     assert traces(project, runtime) == []
 
 

@@ -83,9 +83,9 @@ def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) ->
 
 def is_confirmed(question: str) -> bool:
     """Ask a question on the terminal, and return whether the answer is yes."""
-    sys.stdout.write(f"{question} [y/N] ")
-    sys.stdout.flush()
     try:
+        sys.stdout.write(f"{question} [y/N] ")
+        sys.stdout.flush()
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         answer = ""

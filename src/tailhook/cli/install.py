@@ -17,6 +17,7 @@ from tailhook.cli.chosen_file import (
     read_settings,
 )
 from tailhook.cli.output import CommandError, Commands, command, print_lines, whole
+from tailhook.exits import signals_as_exits
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.event import load_config
@@ -91,19 +92,22 @@ def parse_machines(word: str) -> list[str]:
 
 
 def install(arguments: argparse.Namespace) -> None:
-    """Show what would change, ask, and change it. If it is refused or fails, nothing of it is left."""
+    """Show what would change, ask, and change it. If it is refused, fails or is ended, nothing of it is left."""
     file = chosen_file(arguments)
     had_clients = has_clients()
-    client, form = prepare_form(arguments)
-    if arguments.print_only:
-        print_lines(make_settings_text(file, file.new_text, arguments, client).rstrip("\n"))
-        return
+    text = ""
     try:
-        text = change_settings(file, arguments, client, form)
+        with signals_as_exits():
+            client, form = prepare_form(arguments)
+            if not arguments.print_only:
+                text = change_settings(file, arguments, client, form)
     except BaseException:
         if not had_clients:
             remove_unused_client()
         raise
+    if arguments.print_only:
+        print_lines(make_settings_text(file, file.new_text, arguments, client).rstrip("\n"))
+        return
     report_cap(file, text)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
