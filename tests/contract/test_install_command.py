@@ -212,6 +212,21 @@ def test_an_install_after_a_persons_edit_is_undone_to_that_edit(project, user_se
     assert user_settings.read_text() == before.decode().replace(*edit)
 
 
+def test_settings_that_a_person_removed_do_not_come_back(project, user_settings, write_settings):
+    write_settings(THEIRS)
+    install(project)
+    user_settings.unlink()
+    words = uninstall(project).stdout
+    assert f"Nothing to remove: {user_settings} has no tailhook hooks.\n" in words
+    assert not user_settings.exists()
+    write_settings(THEIRS)
+    install(project)
+    user_settings.unlink()
+    install(project)
+    assert "was removed" in uninstall(project).stdout
+    assert not user_settings.exists()
+
+
 def test_hooks_without_a_receipt_are_taken_out_all_the_same(project, user_settings, write_settings):
     before = write_settings(THEIRS)
     install(project)

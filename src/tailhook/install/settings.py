@@ -184,9 +184,14 @@ def find_gone_files() -> list[str]:
 
 
 def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
-    """Return the file's text without our hooks, for `uninstall` to restore; None for no file."""
-    if found.text is None or (receipt and receipt.wrote(found.text)):
-        return receipt.before if receipt else None
+    """Return the file's text without our hooks, for `uninstall` to restore; None for no file.
+
+    A file that a person has removed stays removed.
+    """
+    if found.text is None:
+        return None
+    if receipt and receipt.wrote(found.text):
+        return receipt.before
     before, cap = (receipt.before, receipt.cap) if receipt else (None, None)
     return without_hooks(found.file, found.text, before, cap)
 
