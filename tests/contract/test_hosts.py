@@ -24,9 +24,10 @@ from support.host_payloads import (
     vs_code,
     write,
 )
+from support.host_records import RECORDS
 from support.oracles import jwz
 
-from tailhook.hosts import CLAUDE_LIKE, NAMES, find_translated_host
+from tailhook.hosts import CLAUDE_LIKE, NAMES, RECORDED, find_translated_host
 from tailhook.install.hooks_file import hooks_file_of
 
 DONE = "<loop-done>COMPLETE</loop-done>"
@@ -383,6 +384,14 @@ def test_memory_reads_the_hosts_transcript(project, stop, name):
     payload = {**BY_HOST[name](project, "Nothing else."), name_of_field(name, "transcript_path"): path}
     assert "[DECISION]" in stop(name, payload, "memory").stdout
     assert stop(name, payload, "memory").stdout == ""  # once
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_memory_explain_reads_the_hosts_transcript(project, name):
+    write(project, RECORDS[name][0])
+    write_decisions(project, name)
+    done = project.tailhook("memory", "explain", str(project.home / "host.jsonl"))
+    assert "threshold 0.40: reported" in done.stdout, done.stderr
 
 
 def test_memory_takes_the_last_of_several_answers_from_the_transcript(project, stop):

@@ -1,6 +1,9 @@
 """`tailhook memory explain`: what would be reported of a transcript, and why."""
 
 import argparse
+import os
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, counted, group, print_facts
@@ -8,6 +11,8 @@ from tailhook.hook.answer import plain
 from tailhook.hook.event import HookEvent
 from tailhook.hook.memory import Mark, Session, read_memory_config
 from tailhook.hook.payload import project_root
+from tailhook.hook.translated import TranslatedEvent
+from tailhook.hosts import DEFAULT, find_translated_host
 from tailhook.machines import memory
 
 
@@ -23,7 +28,7 @@ def add(commands: Commands) -> None:
 
 def explain(arguments: argparse.Namespace) -> None:
     """Print every scored line, and the totals beside the thresholds."""
-    event = HookEvent({"transcript_path": arguments.transcript}, "Stop")
+    event = stop_of(arguments.transcript)
     settings = memory.MemorySettings(read_memory_config(project_root({})))
     tuned = event.setting("memory", "profile") == "tuned"
     try:
@@ -50,6 +55,20 @@ def explain(arguments: argparse.Namespace) -> None:
         "exchanges": facts.exchanges,
     }
     print_facts(arguments, found, *format_explanation(found))
+
+
+def stop_of(transcript: str) -> HookEvent:
+    """Return a stop of the agent host that has written a transcript.  transcript: its path."""
+    from tailhook.transcripts.host_records import name_of_host, recognize  # here, because it is slow to import
+
+    payload, host = {"transcript_path": transcript}, DEFAULT
+    with suppress(OSError):  # its reading fails later, with the reason
+        if Path(transcript).is_file():
+            with Path(transcript).open("rb") as file:
+                host = name_of_host(recognize(file))
+    if host == DEFAULT:
+        return HookEvent(payload, "Stop")
+    return TranslatedEvent(find_translated_host(host), payload, "Stop", "", os.getppid())
 
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
