@@ -69,7 +69,7 @@ from tailhook.stores.fallback import FileLoop
 from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 
-PROMPT_DAYS = 365  # a paused loop of another project may be as old, and nothing tells whether it is still there
+PROMPT_DAYS = 365  # a paused loop of another project may be as old, and nothing shows whether it is still there
 NOTHING_TO_NEST_IN = "no loop is running, so nothing can be nested in it. Start one without --push."
 NO_LOOP = "no loop"  # why a stop is allowed if no loop was started or the last one has ended
 
