@@ -72,6 +72,11 @@ def test_the_prompt_can_come_from_a_file(project, loop):
     assert "From a file." in loop("start", "--prompt-file", "p.txt").stdout
 
 
+def test_a_byte_order_mark_in_a_file_with_a_prompt_is_not_of_the_prompt(project, loop):
+    (project.folder / "p.txt").write_bytes("\ufeffGo on.\n".encode())
+    assert "Goal: Go on.\n" in loop("start", "--prompt-file", "p.txt").stdout
+
+
 def test_a_start_elsewhere_keeps_the_prompt_of_a_loop_that_is_paused_for_months(project, loop, tmp_path):
     loop("start", "Wait for me.")
     loop("pause")

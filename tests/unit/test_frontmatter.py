@@ -73,6 +73,15 @@ def test_a_value_is_set_however_its_line_is_laid_out(before, after):
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_byte_order_mark_that_an_editor_has_written_stays(newline):
+    text = f"\ufeff---{newline}active: true{newline}iteration: 1{newline}---{newline}Go."
+    page = FrontMatter(text)
+    assert (page.values(), page.body, page.line("iteration")) == ({"active": "true", "iteration": "1"}, "Go.", 3)
+    assert page.set("iteration", "2") == text.replace("iteration: 1", "iteration: 2")
+    assert page.set("new", "x") == text.replace("active", f"new: x{newline}active")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_an_absent_key_becomes_the_first(newline):
     text = "---\na: 1\n---\nbody".replace("\n", newline)
     assert FrontMatter(text).set("iteration", "1") == text.replace("---", f"---{newline}iteration: 1", 1)

@@ -131,7 +131,7 @@ def prompt_argument(arguments: argparse.Namespace) -> str:
     if arguments.prompt_file == "-":
         prompt = sys.stdin.read()
     elif arguments.prompt_file:
-        prompt = Path(arguments.prompt_file).read_text(encoding="utf-8", errors="replace")
+        prompt = Path(arguments.prompt_file).read_text(encoding="utf-8-sig", errors="replace")
     else:
         prompt = " ".join(arguments.prompt)
     if len(prompt) > MAX_PROMPT_CHARS:

@@ -1,4 +1,4 @@
-"""Front matter: `key: value` lines between two `---` lines at a file's first byte, read and edited in place.
+"""Front matter: `key: value` lines between two `---` lines at a file's beginning, read and edited in place.
 
 `FrontMatter` is the text, `FrontMatterFile` the file that holds it.
 
@@ -42,10 +42,11 @@ class FrontMatter:
     __slots__ = ("body", "spans", "text", "top")
 
     def __init__(self, text: str) -> None:
-        if text.startswith("---\r\n"):
-            top = 5
-        elif text.startswith("---\n"):
-            top = 4
+        top = 1 if text.startswith("\ufeff") else 0  # a byte order mark, which some editors write
+        if text.startswith("---\r\n", top):
+            top += 5
+        elif text.startswith("---\n", top):
+            top += 4
         else:
             raise ValueError("no front matter: the first line is not ---")
         end = text.find("\n---", top)
