@@ -433,7 +433,8 @@ def test_hooks_that_the_person_has_not_trusted_in_codex_or_has_disabled_there_ar
     trusted = 'trusted_hash = "sha256:00"'
     states = [("stop", state), ("session_start", trusted), ("user_prompt_submit", trusted)]
     sections = "".join(f'[hooks.state."{path}:{event}:0:0"]\n{words}\n' for event, words in states)
-    (project.home / ".codex/config.toml").write_text(sections)
+    (project.home / "dotfiles.toml").write_text(sections)
+    (project.home / ".codex/config.toml").symlink_to("../dotfiles.toml")
     untrusted, _ = findings(project, "trust")
     disabled, _ = findings(project, "off")
     reported = [finding["what"] for finding in [*untrusted, *disabled]]

@@ -198,7 +198,7 @@ def read_toml(path: str, names: Sequence[str]) -> Mapping[str, Any]:
     if not path:
         return {}
     try:
-        text = read_file(path)
+        text = read_file(path, flags=os.O_CLOEXEC | os.O_NONBLOCK)  # people link it to a folder of dotfiles
         if not any(name.encode() in text for name in names):
             return {}
         import tomllib  # takes longer than all the rest
