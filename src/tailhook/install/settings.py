@@ -153,7 +153,9 @@ def backup(target: str) -> str | None:
 
 def receipt_for(target: str) -> Receipt | None:
     """Return the receipt for a hooks file, None if it is missing or cannot be read."""
-    return read_receipt(receipt_path(target))
+    with suppress(OSError):  # of the folder
+        return read_receipt(receipt_path(target))
+    return None
 
 
 def read_receipt(path: str) -> Receipt | None:
