@@ -675,6 +675,15 @@ def test_explain_shows_each_line_its_keyword_booster_and_share(memory):
     assert facts["categories"]["SESSION_SUMMARY"]["exchanges"] == 1
 
 
+def test_explain_names_the_switch_that_keeps_hooks_from_reporting(memory):
+    folder = memory.folder / ".claude/memory"
+    folder.mkdir(parents=True)
+    (folder / "memory-config.json").write_text('{"triage": {"enabled": false}}')
+    done = memory.tailhook("memory", "explain", str(memory.transcript))
+    assert "\nNo hook reports them: `enabled` is false in the project's memory-config.json.\n" in done.stdout
+    assert memory.stop("Hm.").allowed
+
+
 def test_explain_counts_once_what_a_second_compaction_wrote_again(memory):
     once = json.loads(memory.tailhook("memory", "explain", str(memory.transcript), "--json").stdout)
     records = list(map(json.loads, memory.transcript.read_text().splitlines()))

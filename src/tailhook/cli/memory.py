@@ -43,6 +43,7 @@ def explain(arguments: argparse.Namespace) -> None:
         "profile": "tuned" if tuned else "seed",
         "messages": len(session.messages),
         "cut": session.is_cut,
+        "enabled": settings.enabled,
         "categories": {category: explained(facts, category) for category in memory.CATEGORIES},
     }
     points = memory.summary_score(facts.tool_uses, facts.tools, facts.exchanges)
@@ -96,6 +97,8 @@ def quote_bytes(words: bytes) -> str:
 def format_explanation(found: dict[str, Any]) -> list[str]:
     """Return the facts as lines for a person."""
     lines = [f"The last {found['messages']} messages, profile {found['profile']}."]
+    if not found["enabled"]:
+        lines.append("No hook reports them: `enabled` is false in the project's memory-config.json.")
     if found["cut"]:
         lines.append(f"Only the newest {memory.MAX_TEXT_BYTES >> 10} KiB of their text were scored.")
     for name, category in found["categories"].items():
