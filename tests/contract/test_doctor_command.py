@@ -133,6 +133,13 @@ def test_before_an_install_it_leaves_no_folder(project):
     assert list(state.iterdir()) == []
 
 
+def test_a_folder_that_an_install_has_just_made_stays(project):
+    made = project.home / ".local/state/tailhook/settings"
+    made.mkdir(parents=True, mode=0o700)
+    project.tailhook("doctor")
+    assert made.exists()
+
+
 def test_nothing_installed_is_a_failure(examined):
     (finding,), code = examined("installed")
     assert (finding["status"], code) == ("failure", 1)

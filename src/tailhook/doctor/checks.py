@@ -365,16 +365,18 @@ def check_state_folder() -> Iterator[Finding]:
     """Yield whether states can be saved, and how fast."""
     times = []
     try:
-        was_there = Path(state_folder_path()).parent.exists()
+        folder = Path(state_folder_path())
+        was_there, had_parent = folder.exists(), folder.parent.exists()
         parent = state_folder()
         try:
-            with temporary_folder("doctor-", parent) as folder:
+            with temporary_folder("doctor-", parent) as trial:
                 for number in range(5):
                     started = time.perf_counter()
-                    replace_file(f"{folder}/state", str(number).encode())
+                    replace_file(f"{trial}/state", str(number).encode())
                     times.append((time.perf_counter() - started) * 1000)
         finally:
-            remove_empty_folders(with_parents=not was_there)  # they are missing before an install
+            if not was_there:  # before an install; otherwise one may be writing into an empty folder just now
+                remove_empty_folders(with_parents=not had_parent)
     except OSError as error:
         advice = "Make that folder writable, or set XDG_STATE_HOME to a writable folder."
         if error.errno is None:  # the folder is writable, but not only for the user
