@@ -194,10 +194,16 @@ def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:
 
 
 def read_goal(arguments: argparse.Namespace) -> str:
-    """Return the prompt. Raises UsageError if it is missing and the loop has neither an issue nor a filter."""
+    """Return the prompt. Raises UsageError if it is missing and nothing else names the work of an issue or a grind."""
     goal = prompt_argument(arguments)
-    if not goal and arguments.mode == "loop":
+    if goal:
+        return goal
+    if arguments.mode == "loop":
         raise UsageError("the prompt is empty. Give the task:  tailhook loop start 'Make the tests pass.'")
+    is_named = arguments.issue or arguments.filter or (arguments.mode == "grind" and command_facts(None).next_issue)
+    if not is_named:
+        flag = "--issue ID" if arguments.mode == "issue" else "--filter F"
+        raise UsageError(f"the prompt is empty. Give the task, or {flag}")
     return goal
 
 
