@@ -63,12 +63,14 @@ def stop_of(transcript: str) -> HookEvent:
     from tailhook.transcripts.host_records import name_of_host, recognize  # here, because it is slow to import
 
     payload, host = {"transcript_path": transcript}, DEFAULT
+    stop = HookEvent(payload, "Stop")
+    path = Path(stop.transcript_path())
     with suppress(OSError):  # its reading fails later, with the reason
-        if Path(transcript).is_file():
-            with Path(transcript).open("rb") as file:
+        if path.is_file():
+            with path.open("rb") as file:
                 host = name_of_host(recognize(file))
     if host == DEFAULT:
-        return HookEvent(payload, "Stop")
+        return stop
     return TranslatedEvent(find_translated_host(host), payload, "Stop", "", os.getppid())
 
 
