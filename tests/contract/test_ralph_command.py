@@ -74,12 +74,24 @@ def test_the_prompt_comes_from_the_arguments_a_file_or_stdin_as_it_is(project, r
         ["Go.", "--nonsense"],
         ["--prompt-file", "-", "Go."],
         ["--completion-promise", "a</promise>b", "Go."],
+        ["--completion-promise", "a <promise> b", "Go."],
+        ["--completion-promise", "copied\u200bfrom a page", "Go."],
+        ["--completion-promise", "soft\u00adhyphen", "Go."],
+        ["--completion-promise", "not UTF-8: \udce9", "Go."],
     ],
 )
 def test_a_start_that_asks_for_nothing_that_could_be_done_is_refused(ralph, path, words):
     done = ralph("start", *words, stdin="")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.strip()
+    assert not path.exists()
+
+
+def test_a_promise_is_shown_as_it_can_be_kept(project, ralph, path):
+    promise = "naïve  `x` *ok* \U0001f469\u200d\U0001f467 & <b>\tz"
+    shown = ralph("start", "--completion-promise", promise, "Go.").stdout
+    kept = shown[shown.index("<promise>") : shown.index("</promise>")]
+    assert project.stop(f"{kept}</promise>").allowed
     assert not path.exists()
 
 

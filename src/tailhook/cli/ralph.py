@@ -40,7 +40,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, Verdict, ralph, ralph_briefing
+from tailhook.machines import CLAIM, Verdict, is_visible, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.evidence import listed_texts
 from tailhook.machines.notices import known_session
@@ -111,8 +111,8 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     if not prompt:
         raise UsageError("the prompt is empty. Give the task:  tailhook ralph start Make the tests pass.")
     promise = ralph.normalize_space(arguments.completion_promise)
-    if ralph.TAGS[1] in promise:
-        raise UsageError(f"the promise contains {ralph.TAGS[1]}, so it can never match. Choose another text.")
+    if fault := promise_fault(promise):
+        raise UsageError(f"the promise contains {fault}, so it can never match. Choose another text.")
     checks = check_fields(arguments)
     if checks and not promise:
         advice = "Give one:  --completion-promise 'TESTS GREEN'"
@@ -161,6 +161,12 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
     report_driver("ralph", arguments.max_iterations or None, loop.state or {})
+
+
+def promise_fault(promise: str) -> str:
+    """Return what in a promise no agent could repeat in `<promise>...</promise>`, "" if it can be kept."""
+    hidden = next((ascii(letter) for letter in promise if not is_visible(letter)), "")
+    return f"{hidden}, which is not shown" if hidden else next((tag for tag in ralph.TAGS if tag in promise), "")
 
 
 def page(arguments: argparse.Namespace, promise: str, prompt: str, checks: Mapping[str, list[str]]) -> str:
