@@ -155,6 +155,7 @@ def test_a_loop_without_a_session_is_claimed_by_the_first_that_stops(project, lo
         (["--worktree", "nowhere", "Go."], 1),
         (["--check", "", "Go."], 2),
         (["--check", "pytest", "--check", " ", "Go."], 2),
+        (["--check", "pytest\u00a0-q", "Go."], 2),
         (["--nonsense", "Go."], 2),
         (["--prompt-file", "nowhere"], 1),
         (["--prompt-file", "nowhere", ""], 2),
