@@ -45,7 +45,7 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
     budget = Budget(MAX_PATTERNS_COST)
     for check in checks:
         if blank := next((letter for letter in check if letter.isspace() and not letter.isascii()), ""):
-            why = f"it has the blank {ascii(blank)}, which no shell takes for a space"
+            why = f"it has the blank {blank!a}, which no shell takes for a space"
             raise UsageError(f"--check {quote_argument(check)}: {why}. Write a space in its place.")
         try:
             Rule(files or [EVERY_FILE], check, budget)
