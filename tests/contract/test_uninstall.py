@@ -165,6 +165,12 @@ def test_an_uninstall_after_a_killed_command_leaves_no_empty_file(user):
     assert user.left() == []
 
 
+def test_a_draft_that_a_killed_command_left_for_another_file_keeps_no_client(user):
+    user.run("install", "--yes")
+    (user.home / ".local/state/tailhook/settings/settings.json-0123456789abcdef.1.tmp").write_text("{")
+    assert "native client removed" in user.run("uninstall", "--yes")
+
+
 def test_a_client_that_hooks_written_by_hand_use_stays(user):
     client = user.client()
     settings = user.project / ".claude" / "settings.json"

@@ -174,9 +174,9 @@ def has_receipts() -> bool:
 
 
 def list_receipts() -> list[Path]:
-    """Return the paths of all receipts."""
+    """Return the paths of all receipts. The drafts of killed commands are none."""
     folder = Path(state_folder(), "settings")
-    return [path for path in folder.iterdir() if path.suffix != ".backup"] if folder.is_dir() else []
+    return [path for path in folder.iterdir() if path.suffix not in (".backup", ".tmp")] if folder.is_dir() else []
 
 
 def find_gone_files() -> list[str]:
