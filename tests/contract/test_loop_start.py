@@ -249,6 +249,20 @@ def test_when_an_inner_loop_ends_the_announcement_names_the_one_that_waits(proje
     assert project.stop("Next.").answer["reason"].startswith("[ITERATION 3/100]")
 
 
+def test_when_a_loop_inside_a_paused_one_ends_the_announcement_has_the_command_that_continues_it(project, loop):
+    loop("start", "Outer.", session="mine")
+    loop("pause", session="mine")
+    loop("start", "--push", "Inner.", session="mine")
+    words = project.stop("<loop-done>COMPLETE</loop-done>", "--announce").answer["systemMessage"]
+    assert words.endswith(
+        "The outer loop (mode loop) is paused at iteration 1 of 10: continue it with `tailhook loop resume`, or end it "
+        "with `tailhook loop cancel`"
+    )
+    assert project.stop("Next.").allowed
+    loop("resume", session="mine")
+    assert project.stop("Next.").answer["reason"].startswith("[ITERATION 2/10]")
+
+
 @pytest.mark.parametrize("words", [(), ("--push",)])
 def test_beside_another_sessions_loop_it_is_named_and_adopt_is_offered(project, loop, words):
     loop("start", "--max", "9", "Mine.", session="other")

@@ -5,6 +5,7 @@ ends.
 """
 
 from tailhook.machines import clip_field, whole_number
+from tailhook.machines.idle import is_loop_paused
 from tailhook.machines.own_loops import describe_terms
 
 TYPE_CHECKING = False
@@ -75,8 +76,10 @@ def waiting(top: "dict[str, Any]") -> str:
     top: the frame of the outer loop.
     """
     which, where = describe_frame(top)
-    advice = "send the agent a prompt to continue it, or end it with `tailhook loop cancel`"
-    return f"The outer loop ({which}) waits at {where}: {advice}"
+    stands, how = "waits", "send the agent a prompt to continue it"
+    if is_loop_paused(top):
+        stands, how = "is paused", "continue it with `tailhook loop resume`"
+    return f"The outer loop ({which}) {stands} at {where}: {how}, or end it with `tailhook loop cancel`"
 
 
 def around(frames: "Sequence[dict[str, Any]]") -> str:
