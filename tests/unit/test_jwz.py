@@ -212,7 +212,8 @@ def test_a_store_is_read_again_if_another_program_has_posted_meanwhile(tmp_path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="what was read is counted in /proc")
-def test_a_store_of_10_gb_costs_its_beginning_and_its_end(tmp_path):
+def test_a_store_of_10_gb_costs_its_beginning_and_its_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     jwz.post(tmp_path, "first", topic="t", created_at=1)
     path = tmp_path / ".jwz" / "messages.jsonl"
     topic_id = json.loads(path.read_text().splitlines()[0])["id"]

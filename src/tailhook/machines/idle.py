@@ -149,7 +149,8 @@ def end_frame(state: "dict[str, Any]", reason: str, why: str, now: float) -> "Ve
         outer = {**state, "event": "STATE", "stack": outer_frames(state), "updated_at": spell_time(now)}
         from tailhook.machines.idle_words import waiting
 
-        words = waiting(top_frame(outer["stack"]))
+        top = top_frame(outer["stack"])
+        words = waiting(top, is_loop_paused(top))
         return Verdict("allow", f"inner loop ended: {why}. {words}", outer, ended=True)
     return end_stack(state, "DONE", reason, why, now)
 

@@ -5,7 +5,6 @@ ends.
 """
 
 from tailhook.machines import clip_field, whole_number
-from tailhook.machines.idle import is_loop_paused
 from tailhook.machines.own_loops import describe_terms
 
 TYPE_CHECKING = False
@@ -70,14 +69,15 @@ def worktree(top: "dict[str, Any]", facts: "Facts") -> str:
     return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
 
 
-def waiting(top: "dict[str, Any]") -> str:
+def waiting(top: "dict[str, Any]", is_paused: bool) -> str:
     """Return the words for the person when an inner loop has ended: which loop waits, its iteration, how to go on.
 
     top: the frame of the outer loop.
+    is_paused: whether a person paused it.
     """
     which, where = describe_frame(top)
     stands, how = "waits", "send the agent a prompt to continue it"
-    if is_loop_paused(top):
+    if is_paused:
         stands, how = "is paused", "continue it with `tailhook loop resume`"
     return f"The outer loop ({which}) {stands} at {where}: {how}, or end it with `tailhook loop cancel`"
 
