@@ -12,6 +12,7 @@ from support.sessions import post_statuses_of_hours
 
 from tailhook.board.plate_list import PlateList
 from tailhook.board.screens import DetailsScreen, HelpScreen
+from tailhook.plates.client import AwayError
 
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
@@ -368,6 +369,24 @@ def test_the_details_show_that_a_session_has_closed_although_the_stream_has_only
     sit(play)
 
 
+def test_in_the_details_of_a_session_that_has_closed_the_keys_know_that_it_has_ended(board_daemon):
+    board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs", agent_program="claude-code")
+
+    async def play(person):
+        await person.sees("docs")
+        await person.press("enter")
+        await person.sees("/home/ada/docs", "● running")
+        board_daemon.post("session_end", "s")
+        await person.sees("· closed")
+        await person.press("y")
+        await person.sees("Copied", "claude --resume s")
+        assert "still open" not in person.seen
+        await person.press("o")
+        await person.sees("docs has ended")
+
+    sit(play)
+
+
 def test_the_details_show_all_questions_with_their_choices_and_the_message_as_markdown(board_daemon, tmp_path):
     choices = [{"label": "[red]cookie[/red]", "description": "lost with\x1b[2J the browser"}, {"label": "profile"}]
     questions = [
@@ -615,6 +634,28 @@ def test_c_shows_the_closed_ones_and_hides_them(board_daemon):
         assert "Bash" not in person.seen
         await person.press("c")
         await person.misses("legacy")
+
+    sit(play)
+
+
+def test_closed_ones_that_could_not_be_loaded_are_loaded_when_the_daemon_answers_again(board_daemon):
+    board_daemon.post("session_end", "over", project_path="/home/ada/legacy")
+
+    async def play(person):
+        closed, answers = person.app.source.closed, [AwayError("no daemon answers")]
+
+        async def fail_once(page):
+            if answers:
+                raise answers.pop()
+            return await closed(page)
+
+        person.app.source.closed = fail_once
+        await person.sees("Press c to see them.")
+        await person.press("c")
+        await person.sees("Closed sessions are not shown", "All sessions are closed or hidden.")
+        await person.misses("Press c to see them.")
+        board_daemon.post("session_end", "later", project_path="/home/ada/later")
+        await person.sees("· later", "· legacy")
 
     sit(play)
 

@@ -80,6 +80,22 @@ def test_a_row_shows_how_many_tokens_its_session_has_used_and_the_details_show_w
     sit(play)
 
 
+def test_the_tokens_in_open_details_are_the_newest(board_daemon, tmp_path):
+    transcript = tmp_path / "s.jsonl"
+    transcript.write_text(response_line(1))
+    board_daemon.post("stop", "s", transcript_path=str(transcript))
+
+    async def play(person):
+        await person.sees("✓ p ", "12 tokens")
+        await person.press("enter")
+        await person.sees("12 tokens: 7 input; 5 output")
+        with transcript.open("a") as file:
+            file.write(response_line(2))  # the context is as full as before
+        await person.sees("24 tokens: 14 input; 10 output")
+
+    sit(play)
+
+
 def response_line(number, **usage):
     """Return a record of a response of Claude Code."""
     one = {**assistant("Done.", id=f"m{number}"), "sessionId": "s"}

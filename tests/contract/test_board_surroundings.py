@@ -1,6 +1,7 @@
 """`tailhook board` and what is around it: a daemon that comes and goes, the desktop, a terminal or none."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -108,6 +109,66 @@ def test_a_daemon_that_stays_away_is_started(own_daemon, monkeypatch):
         sit(play)
     finally:
         end_of_the_started(own_daemon)
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")  # it is to outlive the board
+def test_a_daemon_is_started_although_the_boards_folder_is_gone(own_daemon, monkeypatch, tmp_path):
+    monkeypatch.setattr(tui, "RESTART_DELAY_S", 0.2)
+    monkeypatch.setenv("HOME", str(own_daemon.home))
+    monkeypatch.delenv("TAILHOOK_NO_AUTOSTART")
+    folder = tmp_path / "worktree"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    async def play(person):
+        await person.until(lambda: person.app.connected)
+        folder.rmdir()
+        own_daemon.stop()
+        await person.sees("no answer from the daemon")
+        await person.until(lambda: person.app.connected)
+
+    try:
+        sit(play)
+    finally:
+        monkeypatch.chdir(tmp_path)
+        end_of_the_started(own_daemon)
+
+
+def test_a_folder_of_the_sockets_that_others_may_write_to_does_not_end_the_board(own_daemon):
+    populate(own_daemon)
+
+    async def play(person):
+        await person.sees("shop")
+        own_daemon.runtime.chmod(0o777)
+        own_daemon.stop()
+        await person.sees("no answer from the daemon", "shop")
+        await person.press("d")
+        await person.sees("shop stays: ")
+        own_daemon.runtime.chmod(0o700)
+        own_daemon.start()
+        await person.until(lambda: person.app.connected)
+
+    sit(play)
+
+
+def test_a_daemon_that_cannot_be_started_does_not_end_the_board(own_daemon, monkeypatch):
+    monkeypatch.setattr(tui, "RESTART_DELAY_S", 0.2)
+    tried = []
+
+    def fail():
+        tried.append(1)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("tailhook.plates.client.ensure_daemon", fail)
+
+    async def play(person):
+        await person.until(lambda: person.app.connected)
+        own_daemon.stop()
+        await person.until(lambda: len(tried) > 1)
+        own_daemon.start()
+        await person.until(lambda: person.app.connected)
+
+    sit(play)
 
 
 def end_of_the_started(own_daemon):

@@ -141,6 +141,14 @@ def test_the_program_runs_at_home_without_a_board_not_at_all_and_without_secrets
     assert "TAILHOOK_TOKEN" not in run["env"]
 
 
+def test_the_terminal_of_a_listed_session_is_not_known(daemon, fake):
+    fake.lists(LISTED)
+    daemon.start()
+    with board(daemon) as sent:
+        next(sent)
+        assert daemon.ask("GET", "/terminals/b0b").json() == {"status": "ok", "terminal": None}
+
+
 def test_two_boards_share_one_run(daemon, fake):
     fake.lists(LISTED)
     daemon.start()

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 import httpx
 from httpx_sse import SSEError, aconnect_sse
 
+from tailhook.hook.answer import describe
 from tailhook.plates import client
 from tailhook.plates.client import TIMEOUT_S, AwayError
 from tailhook.plates.paths import http_socket_path
@@ -16,6 +17,8 @@ from tailhook.plates.paths import http_socket_path
 SILENCE_TIMEOUT_S = 40.0  # the daemon sends a ping every 15 s
 MAX_EVENTS = 300  # in the details of a plate
 CLOSED_AT_ONCE = 200  # closed ones in one request
+
+AnswerT = TypeVar("AnswerT")  # what a function of the client returns
 
 
 class Source(Protocol):
@@ -64,9 +67,9 @@ class DaemonSource:
 
     async def changes(self) -> AsyncGenerator[tuple[str, Any], None]:
         """See Source."""
-        transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()), verify=False)  # a Unix socket has no TLS
         timeout = httpx.Timeout(TIMEOUT_S, read=SILENCE_TIMEOUT_S)
         try:
+            transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()), verify=False)  # a Unix socket has no TLS
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http:
                 health, statuses = [(await http.get(path)).json() for path in ("/health", "/statuses")]
                 client.check_version(health["version"], statuses)
@@ -76,28 +79,36 @@ class DaemonSource:
                         if event.data:  # httpx-sse 0.4 makes an event of each ping after the first id
                             yield event.event, json.loads(event.data)
                             self.last_id = event.id
-        except (httpx.TransportError, SSEError) as error:
+        except (httpx.TransportError, SSEError, OSError) as error:
             raise AwayError("no daemon answers") from error
 
     async def details(self, session_id: str) -> dict[str, Any]:
         """See Source."""
         path = f"/plates/{quote(session_id)}"
-        found: dict[str, Any] = await asyncio.to_thread(client.request, "GET", path, params={"events": MAX_EVENTS})
+        found: dict[str, Any] = await ask(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
 
     async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
         """See Source."""
-        return await asyncio.to_thread(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
+        return await ask(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
 
     async def terminal(self, session_id: str) -> dict[str, str]:
         """See Source."""
-        found = await asyncio.to_thread(client.request, "GET", f"/terminals/{quote(session_id)}")
+        found = await ask(client.request, "GET", f"/terminals/{quote(session_id)}")
         return found["terminal"] or {}
 
     async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""
-        await asyncio.to_thread(client.request, "PATCH", f"/plates/{quote(session_id)}", json=marks)
+        await ask(client.request, "PATCH", f"/plates/{quote(session_id)}", json=marks)
 
     async def wake(self) -> None:
         """See Source."""
-        await asyncio.to_thread(client.ensure_daemon)
+        await ask(client.ensure_daemon)
+
+
+async def ask(call: Callable[..., AnswerT], *arguments: Any, **options: Any) -> AnswerT:
+    """Call a function of the client in a thread. Raises AwayError also if the sockets' folder cannot be used."""
+    try:
+        return await asyncio.to_thread(call, *arguments, **options)
+    except OSError as error:
+        raise AwayError(describe(error)) from error

@@ -119,6 +119,7 @@ class Board(App[None]):
         self.known = False  # whether all open plates have been received once
         self.closed = False  # whether closed and hidden plates are shown
         self.closed_count = 0  # closed plates that the daemon has
+        self.lacks_closed = False  # whether the last request for the closed ones has failed
         self.removed: set[str] = set()  # the sessions removed since the closed ones were asked for
         self.backlog = 0  # events that the daemon has yet to store
         # Hidden sessions, each with the end of its time to undo, and with whether the daemon has hidden it.
@@ -190,6 +191,8 @@ class Board(App[None]):
             self.closed_count = fields["sessions"]
             if self.arriving is not None:
                 self.replace_plates(self.arriving.values())
+            elif self.closed and self.lacks_closed:
+                self.load_closed()
             self.arriving, self.known = None, True
         elif name == "catching_up":
             self.backlog = fields["events"]
@@ -206,6 +209,7 @@ class Board(App[None]):
         elif name == "tokens":
             for session_id in fields.keys() & self.plates.keys():
                 self.plates[session_id] = {**self.plates[session_id], "tokens_used": clean_value(fields[session_id])}
+                self.refresh_details(session_id)
         self.changed = True
 
     def replace_plates(self, every: Iterable[PlateOut]) -> None:
@@ -276,7 +280,7 @@ class Board(App[None]):
         is_some = bool(self.plates or self.closed_count)
         hint = "\nNothing matches. Esc shows all.\n" if is_some and wanted else EMPTY if self.known else ""
         if is_some and not wanted:
-            hint = "\nAll sessions are closed or hidden. Press c to see them.\n"
+            hint = f"\nAll sessions are closed or hidden.{'' if self.closed else ' Press c to see them.'}\n"
         hidden = sum(plate["hidden"] for plate in self.plates.values())
         left_out = (0, 0) if wanted or self.closed else (self.closed_count, hidden)
         self.list.show(plates, hint, *left_out)
@@ -349,7 +353,7 @@ class Board(App[None]):
         """The plate whose details are shown, otherwise the selected one; None if there is none."""
         if isinstance(self.screen, DetailsScreen):
             session_id = self.screen.plate["session_id"]
-            return self.plates.get(session_id, self.screen.plate)
+            return self.plates.get(session_id) or self.screen.details or self.screen.plate
         return self.list.chosen
 
     @work
@@ -411,12 +415,14 @@ class Board(App[None]):
         What the stream has sent meanwhile is newer, and stays.
         """
         self.removed.clear()
+        self.lacks_closed = False
         before = {name: plate for name, plate in self.plates.items() if plate["status"] is Status.CLOSED}
         page = ""
         for _ in range(MAX_CLOSED_PAGES):
             try:
                 found, page = await self.source.closed(page)
             except TailhookError as error:
+                self.lacks_closed = True
                 self.notify(str(error), title="Closed sessions are not shown", severity="warning", markup=False)
                 return
             if not self.closed:

@@ -291,7 +291,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
     @router.get("/terminals/{session_id:path}", responses=missing)
     def get_terminal(session_id: str) -> TerminalOut:
         """Return the variables that name a session's terminal. Not for browsers, which cannot show it."""
-        plate = database.get(session_id)
+        plate = database.get(session_id) or hub.listed.get(session_id)
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return TerminalOut(terminal=plate["terminal"])

@@ -188,5 +188,9 @@ def numbers_in(version: str) -> list[int]:
 
 def is_autostart_allowed() -> bool:
     """Return whether the user allows programs to start the daemon."""
-    forbidden = load_config(project_root({})).get("plates", {}).get("autostart") is False
+    try:
+        project = project_root({})
+    except FileNotFoundError:  # the folder in which this program was started is gone
+        project = "/"
+    forbidden = load_config(project).get("plates", {}).get("autostart") is False
     return not forbidden and os.environ.get("TAILHOOK_NO_AUTOSTART") != "1"
