@@ -395,6 +395,28 @@ def read_stream(page, size):
 # ---- away and back ---------------------------------------------------------------
 
 
+def test_a_stream_from_which_nothing_comes_counts_as_lost_and_is_opened_again(daemon, open_board):
+    """The connection stays open, as without a network."""
+    found = open_board(daemon).evaluate(
+        """async (secret) => {
+            const { Stream } = await import("/web/stream.js");
+            const stream = new Stream();
+            stream.silenceMs = 1000;
+            const found = [];
+            await new Promise((done) => {
+                stream.add((name) => {
+                    found.push(name);
+                    if (name === "closed" && found.includes("away")) done();
+                })(secret);
+                stream.run();
+            });
+            return found;
+        }""",
+        daemon.secret,
+    )
+    assert found.index("closed") < found.index("away")
+
+
 def test_a_tab_shows_that_the_daemon_is_away_and_is_live_again_by_itself(daemon, board):
     """The run of the daemon goes on, so the secret counts: it only opens its sockets again."""
     daemon.post("prompt_submit", "s", ts=1)

@@ -4,6 +4,7 @@ import re
 import time
 
 import httpx
+import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support.browser import answered, at, load, row, show
@@ -203,6 +204,17 @@ def test_a_closed_session_that_was_deleted_while_the_daemon_was_away_is_not_show
     board.close()
     assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
     open_board.faults.clear()
+
+
+def test_closed_ones_that_could_not_be_loaded_are_loaded_when_the_daemon_answers_again(daemon, board):
+    daemon.post("session_end", "over", project_path="/legacy")
+    expect(board.get_by_role("button", name="1 closed")).to_be_visible()
+    board.route("**/plates?status=closed*", lambda route: route.abort("connectionrefused"), times=1)
+    board.keyboard.press("c")
+    expect(board.locator("#copied")).to_contain_text("The closed sessions are not shown")
+    daemon.post("session_end", "later", project_path="/later")
+    expect(row(board, "legacy")).to_be_visible()
+    assert sorted(rows(board)) == ["later", "legacy"]
 
 
 def test_of_many_closed_ones_the_newest_are_asked_for(daemon, board):
@@ -446,6 +458,27 @@ def test_a_click_acts_on_the_row_that_was_under_the_pointer_when_it_was_pressed(
     expect(board.locator("#working li")).to_have_count(2)
     expect(row(board, "fourth")).to_be_visible()
     assert hidden(daemon) == {"second"}
+
+
+@pytest.mark.parametrize("how", ["session_end", "DELETE"])
+def test_a_click_on_a_row_whose_session_has_gone_meanwhile_opens_its_details(daemon, open_board, how):
+    board = open_board(daemon)
+    daemon.post("prompt_submit", "going", project_path="/going")
+    box = row(board, "going").locator(".open").bounding_box()
+    board.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    board.mouse.down()  # no row moves
+    if how == "DELETE":
+        daemon.ask("DELETE", "/plates/going")
+    else:
+        daemon.post(how, "going", project_path="/going")
+    daemon.post("permission_asked", "next", project_path="/next", tool_name="Bash")
+    expect(board.locator("#said")).to_have_text("next: awaiting approval")  # the page knows of both changes
+    board.mouse.up()
+    expect(board.locator("#details-title")).to_have_text("going")
+    words = "closed" if how == "session_end" else "not on the board any more; last: running"
+    expect(board.locator("#details .status .words")).to_have_text(words)
+    assert all("404 (Not Found)" in fault for fault in open_board.faults)
+    open_board.faults.clear()
 
 
 def test_a_click_on_a_row_that_is_not_drawn_again_yet_opens_its_details(daemon, board):

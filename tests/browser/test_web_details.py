@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 from support.browser import answered, at, load, row, show
 from support.daemon import wait_until
+from support.host import assistant
 from support.sessions import LAST_WORDS
 from support.tool_secret import ask_to_run, shows_secret
 
@@ -277,3 +278,34 @@ def test_the_details_show_that_a_session_closed_while_the_daemon_was_away(own, o
     board.close()
     assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
     open_board.faults.clear()
+
+
+def test_details_that_could_not_be_loaded_are_loaded_once_the_daemon_answers(daemon, board):
+    daemon.post("stop", "s", project_path="/docs")
+    expect(row(board, "docs")).to_be_visible()
+    board.route("**/plates/s?*", lambda route: route.abort("connectionrefused"), times=1)
+    row(board, "docs").locator(".open").click()
+    expect(board.locator("#details .message")).to_contain_text("The details could not be loaded")
+    expect(board.locator("#details .message")).to_have_text("There is no message of the agent that can be read.")
+    expect(board.locator("#details .events li")).to_have_count(1)
+
+
+def test_the_tokens_and_the_name_in_open_details_are_the_newest(daemon, board, tmp_path):
+    transcript = tmp_path / "s.jsonl"
+    transcript.write_text(response_line(1))
+    daemon.post("stop", "s", project_path="/one/docs", transcript_path=str(transcript))
+    row(board, "docs").locator(".open").click()
+    facts = board.locator("#details dl")
+    expect(facts).to_contain_text("Tokens12 tokens: 7 input; 5 output")
+    with transcript.open("a") as file:
+        file.write(response_line(2))  # the context is as full as before
+    expect(facts).to_contain_text("Tokens24 tokens: 14 input; 10 output")
+    daemon.post("stop", "other", project_path="/two/docs")
+    expect(board.locator("#details-title")).to_have_text("one/docs")
+
+
+def response_line(number):
+    """Return a record of a response of Claude Code."""
+    one = {**assistant("Done.", id=f"m{number}"), "sessionId": "s"}
+    one["message"]["usage"] = {"input_tokens": 7, "output_tokens": 5}
+    return json.dumps(one) + "\n"

@@ -25,6 +25,7 @@ const MAX_CLOSED_PAGES = 5;
 const plates = new Map(); // by session id
 const sections = new Map(); // the elements of the sections, by key
 const rows = new Map(); // the elements of the plates that are shown, by session id
+const closing = new Map(); // plates that have closed since the last drawing in order: their rows may still be there
 const only = new Set(); // the groups that are shown; empty: all
 let groups = []; // the daemon's
 let longWaitHours = 0; // longer waits stand in one line, until they are asked for
@@ -33,6 +34,7 @@ let known = false; // whether all open plates have been received once
 let closedCount = 0; // closed plates that the daemon has
 let withClosed = false;
 let asked = null; // the closed ones by session id when they were asked for, null for a removed one; null without a request
+let lacksClosed = false; // whether the last request for the closed ones has failed
 let maxRows = MAX_ROWS;
 let byProject = false;
 const withAll = new Set(); // the keys of the sections whose folded rows are shown
@@ -51,6 +53,7 @@ const EVENTS = {
   closed: ({ sessions }) => {
     connected();
     if (arriving) takeAll();
+    else if (withClosed && lacksClosed) loadClosed();
     closedCount = sessions;
     known = true;
     drawSoon();
@@ -91,10 +94,15 @@ function takeAll() {
   arriving = null;
 }
 
+// name: "names" or "tokens", with data by session id; or "removed".
 function applyAndDraw(name, data) {
   apply(plates, name, data);
+  for (const id of Object.keys(name === "removed" ? {} : data)) if (plates.has(id)) plateChanged(plates.get(id));
   drawSoon();
 }
+
+// Return the plate of a row. It may have closed or gone while the row could not move away.
+const plateOf = (id) => plates.get(id) ?? closing.get(id) ?? rows.get(id)?.plate;
 
 const isOnBoard = (plate) => plate.status !== "closed" && !plate.hidden;
 
@@ -103,7 +111,10 @@ const needsAttention = (plate) => plate.group === "waits";
 function store(plate) {
   const before = plates.get(plate.session_id);
   if (withClosed || plate.status !== "closed") plates.set(plate.session_id, plate);
-  else plates.delete(plate.session_id);
+  else {
+    plates.delete(plate.session_id);
+    closing.set(plate.session_id, plate);
+  }
   if (known && needsAttention(plate) && before?.status !== plate.status) {
     const words = `${line(plate.name)}: ${plate.status_words}`;
     announce(words);
@@ -214,6 +225,7 @@ function drawInOrder(parts) {
   const place = focused && [...document.querySelectorAll("#board li")].indexOf(focused);
   const before = topsOfRows();
   const ids = new Set(parts.flatMap((part) => part.plates.map((plate) => plate.session_id)));
+  closing.clear();
   for (const [id, row] of rows) {
     row.style.height = "";
     if (ids.has(id)) continue;
@@ -240,8 +252,8 @@ function drawInOrder(parts) {
 // Update the rows that are there, each in its own height. The others wait for the pointer to rest.
 function drawInPlace(parts) {
   for (const [id, row] of rows) {
-    const plate = plates.get(id);
-    if (!plate || row.plate === plate) continue;
+    const plate = plateOf(id);
+    if (row.plate === plate) continue;
     row.style.height ||= `${row.getBoundingClientRect().height}px`;
     fillRow(row, plate);
   }
@@ -303,9 +315,9 @@ function rowOf(plate) {
   let row = rows.get(plate.session_id);
   if (!row) {
     row = makeRow(plate.session_id, {
-      open: (id) => openDetails(plates.get(id)),
-      copy: (id) => copyResume(plates.get(id)),
-      hide: (id) => toggleHidden(plates.get(id)),
+      open: (id) => openDetails(plateOf(id)),
+      copy: (id) => copyResume(plateOf(id)),
+      hide: (id) => toggleHidden(plateOf(id)),
     });
     rows.set(plate.session_id, row);
   }
@@ -506,6 +518,7 @@ function toggleClosed() {
 // has sent meanwhile is newer, and stays.
 async function loadClosed() {
   const before = (asked = new Map([...plates].filter(([, { status }]) => status === "closed")));
+  lacksClosed = false;
   let page = CLOSED_PAGE;
   for (let pages = 0; page && pages < MAX_CLOSED_PAGES; pages++) {
     try {
@@ -522,6 +535,7 @@ async function loadClosed() {
     } catch (error) {
       if (asked !== before) return;
       asked = null;
+      lacksClosed = true;
       showNews(`The closed sessions are not shown: ${error.message}`);
       return;
     }
@@ -584,7 +598,7 @@ $("#news").addEventListener("click", () => {
 // Call a function with the plate whose row has the focus.
 function withFocused(act) {
   const row = document.activeElement?.closest?.("#board li");
-  if (row) act(plates.get(row.dataset.id));
+  if (row) act(plateOf(row.dataset.id));
 }
 
 const KEYS = {

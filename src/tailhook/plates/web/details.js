@@ -8,6 +8,7 @@ import { commandWords, line, make, span, statusWords } from "./words.js";
 const MAX_EVENTS = 1000; // in the timeline
 const MAX_LISTED = 200; // events in the list
 const LOAD_DELAY_MS = 250; // in which changes are gathered
+const RETRY_MS = 2000; // before the next attempt, if the daemon has not answered
 const DRAW_INTERVAL_MS = 1000; // between two drawings of the timeline
 
 const dialog = document.getElementById("details");
@@ -57,19 +58,23 @@ export function plateChanged(plate) {
 
 // Load the details again, if they are of this session.
 export function refreshDetails(id) {
-  if (!dialog.open || id !== shown.session_id) return;
+  if (dialog.open && id === shown.session_id) loadSoon(LOAD_DELAY_MS);
+}
+
+function loadSoon(delay) {
   soon ||= setTimeout(() => {
     soon = 0;
     if (dialog.open) load(); // a closed one's session may be gone
-  }, LOAD_DELAY_MS);
+  }, delay);
 }
 
 async function load() {
   const before = shown;
   const id = before.session_id;
   const number = ++loads;
+  let answer;
   try {
-    const answer = await ask(`/plates/${encodeURIComponent(id)}?events=${MAX_EVENTS}`);
+    answer = await ask(`/plates/${encodeURIComponent(id)}?events=${MAX_EVENTS}`);
     const found = await answer.json();
     if (id !== shown.session_id || number < newest) return; // a later one was faster
     newest = number;
@@ -93,6 +98,7 @@ async function load() {
   } catch (error) {
     if (id !== shown.session_id || number < newest) return;
     part(".message").textContent = `The details could not be loaded: ${line(error.message)}`;
+    if (!answer) loadSoon(RETRY_MS);
   }
 }
 

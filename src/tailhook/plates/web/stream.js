@@ -4,6 +4,7 @@
 // In a browser without shared workers, each tab runs it for itself.
 
 const TIMEOUT_MS = 15_000; // for an answer
+const SILENCE_MS = 40_000; // of an open stream, before it counts as lost; the daemon sends a ping every 15 s
 const PAGE_PLATES = 100; // in one message to a tab
 const RETRY_MS = [500, 1000, 2000, 5000]; // before each attempt to reach the daemon again; the last one repeats
 
@@ -17,16 +18,15 @@ export function request(path, bearer, options = {}) {
 // Return the daemon's words in an answer that refuses a request.
 export const reasonOf = async (answer) => (await answer.json()).error;
 
-// Open the daemon's stream. Its answer must begin in time, and may then last for ever.
-// lastId: of the newest event that is known, so that only what changed since is sent; "" for all.
-async function open(secret, lastId) {
-  const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(), TIMEOUT_MS);
-  try {
-    const headers = { Accept: "text/event-stream", "Last-Event-ID": lastId };
-    return await request("/stream", secret, { headers, signal: controller.signal });
-  } finally {
-    clearTimeout(timer);
+// Ends a request from which nothing comes for a time. Without a network a connection may stay open for hours.
+class Patience {
+  controller = new AbortController();
+  timer = 0;
+
+  // Wait for so many milliseconds from now on; 0: for ever.
+  lasts(milliseconds) {
+    clearTimeout(this.timer);
+    if (milliseconds) this.timer = setTimeout(() => this.controller.abort(), milliseconds);
   }
 }
 
@@ -67,6 +67,7 @@ export class Stream {
   lastId = ""; // of the newest event; "" until all plates have been received
   secret = ""; // of the open connection; "" without one
   wakeUp = () => {}; // ends the wait for a secret, or for the next attempt
+  silenceMs = SILENCE_MS;
 
   // A tab: `asking` is the secret that the daemon is asked about; `isListening`: whether the stream's events go to it.
   //
@@ -90,19 +91,27 @@ export class Stream {
         await this.wait();
         continue;
       }
+      const patience = new Patience();
       try {
-        const answer = await open(secret, this.lastId);
+        patience.lasts(TIMEOUT_MS);
+        // With the id of the newest event that is known, only what changed since is sent; with "" all is.
+        const headers = { Accept: "text/event-stream", "Last-Event-ID": this.lastId };
+        const answer = await request("/stream", secret, { headers, signal: patience.controller.signal });
+        const listen = () => patience.lasts(this.silenceMs);
+        listen();
         if (answer.status === 401) {
           this.refuse(secret, await reasonOf(answer));
           continue;
         }
-        for await (const [name, data, id] of answer.ok ? events(answer.body) : []) {
+        for await (const [name, data, id] of answer.ok ? events(answer.body, listen) : []) {
           attempts = 0;
           this.handle(secret, name, JSON.parse(data));
           this.lastId = id;
         }
       } catch {
         // it is away
+      } finally {
+        patience.lasts(0);
       }
       this.secret = "";
       for (const tab of this.tabs) {
@@ -177,11 +186,12 @@ export class Stream {
 }
 
 // Yield the server-sent events in a body as [name, data, last id] (HTML, 9.2.6). The daemon sends no retry times.
-export async function* events(body) {
+// heard: called whenever something arrives.
+export async function* events(body, heard = () => {}) {
   let name = "";
   let id = "";
   let data = [];
-  for await (const line of lines(body)) {
+  for await (const line of lines(body, heard)) {
     const [, field, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line);
     if (field === "event") name = value ?? "";
     else if (field === "data") data.push(value ?? "");
@@ -195,12 +205,13 @@ export async function* events(body) {
 }
 
 // Yield the lines of a body as they arrive; each ends with CR LF, LF or CR.
-async function* lines(body) {
+async function* lines(body, heard) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let begun = []; // the pieces of the unfinished line, joined only once
   let wasReturn = false;
   for (;;) {
     let { value, done } = await reader.read();
+    heard();
     if (done) return;
     if (wasReturn && value.startsWith("\n")) value = value.slice(1);
     wasReturn = value ? value.endsWith("\r") : wasReturn;
