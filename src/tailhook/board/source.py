@@ -85,28 +85,28 @@ class DaemonSource:
     async def details(self, session_id: str) -> dict[str, Any]:
         """See Source."""
         path = f"/plates/{quote(session_id)}"
-        found: dict[str, Any] = await ask(client.request, "GET", path, params={"events": MAX_EVENTS})
+        found: dict[str, Any] = await call_client(client.request, "GET", path, params={"events": MAX_EVENTS})
         return found
 
     async def closed(self, page: str = "") -> tuple[list[dict[str, Any]], str]:
         """See Source."""
-        return await ask(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
+        return await call_client(client.request_page, page or f"/plates?status=closed&limit={CLOSED_AT_ONCE}")
 
     async def terminal(self, session_id: str) -> dict[str, str]:
         """See Source."""
-        found = await ask(client.request, "GET", f"/terminals/{quote(session_id)}")
+        found = await call_client(client.request, "GET", f"/terminals/{quote(session_id)}")
         return found["terminal"] or {}
 
     async def mark(self, session_id: str, **marks: bool) -> None:
         """See Source."""
-        await ask(client.request, "PATCH", f"/plates/{quote(session_id)}", json=marks)
+        await call_client(client.request, "PATCH", f"/plates/{quote(session_id)}", json=marks)
 
     async def wake(self) -> None:
         """See Source."""
-        await ask(client.ensure_daemon)
+        await call_client(client.ensure_daemon)
 
 
-async def ask(call: Callable[..., AnswerT], *arguments: Any, **options: Any) -> AnswerT:
+async def call_client(call: Callable[..., AnswerT], *arguments: Any, **options: Any) -> AnswerT:
     """Call a function of the client in a thread. Raises AwayError also if the sockets' folder cannot be used."""
     try:
         return await asyncio.to_thread(call, *arguments, **options)
