@@ -80,7 +80,18 @@ def end_started(daemon):
     os.kill(int((daemon.state / "daemon-lock").read_text().split(" ")[0]), signal.SIGTERM)
 
 
-@pytest.mark.parametrize(("plates", "words"), [(0, ["list"]), (1, ["list"]), (1, ["waits"]), (1, ["waits", "--json"])])
+@pytest.mark.parametrize(
+    ("plates", "words"),
+    [
+        (0, ["list"]),
+        (1, ["list"]),
+        (1, ["list", "--waiting"]),
+        (1, ["list", "--waiting", "--json"]),
+        (1, ["list", "--waiting", "--short"]),
+        (1, ["waits"]),
+        (1, ["waits", "--json"]),
+    ],
+)
 @pytest.mark.parametrize("version", ["0.0.9", __version__])
 def test_a_list_of_an_older_daemons_plates_explains_what_to_do(daemon, other, version, plates, words):
     old = other(version, "port", plates)

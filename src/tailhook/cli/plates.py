@@ -266,6 +266,8 @@ def list_plates(arguments: argparse.Namespace) -> None:
     if arguments.short:
         print_summary(arguments.json)
         return
+    if arguments.waiting or not arguments.json:
+        check_daemon_version()  # what another version answers may lack some fields
     plates = request_daemon("GET", "/plates")
     if arguments.waiting:
         plates = sorted((plate for plate in plates if plate["group"] == "waits"), key=itemgetter("rank"))
@@ -275,7 +277,6 @@ def list_plates(arguments: argparse.Namespace) -> None:
     from tailhook.board.view import activity_words, plate_age, read_plate, select_plates, status_words
     from tailhook.pictures.terminal import count_cells
 
-    check_daemon_version()
     if not plates:
         print_lines("No session waits for you." if arguments.waiting else "No sessions.")
     now = time.time()
