@@ -12,6 +12,7 @@ from support.sessions import post_statuses_of_hours
 
 from tailhook.board.plate_list import PlateList
 from tailhook.board.screens import DetailsScreen, HelpScreen
+from tailhook.errors import TailhookError
 from tailhook.plates.client import AwayError
 
 # httpcore leaves the socket of a connection that is refused to the garbage collector.
@@ -365,6 +366,21 @@ def test_the_details_show_that_a_session_has_closed_although_the_stream_has_only
         handle("plates", [])
         handle("closed", {"sessions": 1})
         await person.sees("/home/ada/docs", "closed")
+
+    sit(play)
+
+
+def test_the_details_are_shown_although_the_daemon_cannot_store_that_a_person_has_seen_them(board_daemon):
+    board_daemon.post("stop", "s", project_path="/home/ada/docs")
+
+    async def play(person):
+        async def fail(*_, **__):
+            raise TailhookError("the disk is full")
+
+        person.app.source.mark = fail
+        await person.sees("✓ docs")
+        await person.press("enter")
+        await person.sees("/home/ada/docs", "Events 1", "docs: the disk is full")
 
     sit(play)
 

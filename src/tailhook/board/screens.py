@@ -164,29 +164,31 @@ class DetailsScreen(Screen[None]):
 
     @work
     async def load(self) -> None:
-        """Get the details. If that fails, the old ones stay."""
+        """Get the details and show them. If that fails, the old ones stay."""
         try:
             self.details = read_details(await self.source.details(self.plate["session_id"]))
+            self.show_details(self.details)
             if self.details["unseen"]:
                 await self.source.mark(self.plate["session_id"], seen=True)
         except AwayError:
             self.stale = True
-            return
         except TailhookError as error:
             if isinstance(error, MissingError) and self.details:
                 self.mark_gone(self.details)
                 return
             self.app.notify(f"{self.plate['name']}: {error}", severity="warning", markup=False)
-            return
         finally:
             self.is_loading = False
+
+    def show_details(self, details: DetailsOut) -> None:
+        """Draw new details."""
         self.gone_at = None
-        self.events.update(rows.draw_events(self.details["events"]))
+        self.events.update(rows.draw_events(details["events"]))
         self.show_fold()
-        asked, message = self.details["asked"], self.details["message"]
+        asked, message = details["asked"], details["message"]
         self.asked.display = asked is not None
         self.asked.update(blocks.draw_asked(asked) if asked else "")
-        self.words.update(blocks.draw_blocks(message) if message else Text(self.details["no_message"]))
+        self.words.update(blocks.draw_blocks(message) if message else Text(details["no_message"]))
         self.show()
 
     def mark_gone(self, details: DetailsOut) -> None:

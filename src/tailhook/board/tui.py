@@ -209,7 +209,8 @@ class Board(App[None]):
         elif name == "tokens":
             for session_id in fields.keys() & self.plates.keys():
                 self.plates[session_id] = {**self.plates[session_id], "tokens_used": clean_value(fields[session_id])}
-                self.refresh_details(session_id)
+                if fields[session_id]:  # otherwise the details keep the last ones
+                    self.refresh_details(session_id)
         self.changed = True
 
     def replace_plates(self, every: Iterable[PlateOut]) -> None:

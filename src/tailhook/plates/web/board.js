@@ -59,8 +59,8 @@ const EVENTS = {
     drawSoon();
   },
   plate: store,
-  names: (data) => applyAndDraw("names", data),
-  tokens: (data) => applyAndDraw("tokens", data),
+  names: (data) => applyEach("names", data),
+  tokens: (data) => applyEach("tokens", data),
   removed: (data) => {
     asked?.set(data.session_id, null);
     applyAndDraw("removed", data);
@@ -94,11 +94,15 @@ function takeAll() {
   arriving = null;
 }
 
-// name: "names" or "tokens", with data by session id; or "removed".
 function applyAndDraw(name, data) {
   apply(plates, name, data);
-  for (const id of Object.keys(name === "removed" ? {} : data)) if (plates.has(id)) plateChanged(plates.get(id));
   drawSoon();
+}
+
+// Apply names or tokens, by session id. Details whose tokens are not known any more keep the last ones.
+function applyEach(name, data) {
+  applyAndDraw(name, data);
+  for (const [id, value] of Object.entries(data)) if (value && plates.has(id)) plateChanged(plates.get(id));
 }
 
 // Return the plate of a row. It may have closed or gone while the row could not move away.
@@ -619,7 +623,7 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if ($("#details").open) {
-    if (event.key === "d") toggleHidden(shownDetails());
+    if (event.key === "d" && !shownDetails().isGone) toggleHidden(shownDetails());
     if (event.key === "y") copyResume(shownDetails());
     return;
   }
