@@ -257,9 +257,13 @@ def test_the_details_of_a_session_that_is_deleted_show_that_and_stay(daemon, ope
     expect(board.locator("#details .dismiss")).to_be_hidden()
     board.locator("#details .resume").click()
     expect(board.locator("#details .copied")).to_contain_text("claude --resume s")
+    asked = []
+    board.on("request", lambda request: asked.append(request.method))
+    board.keyboard.press("d")
     daemon.post("prompt_submit", project_path="/docs")
     expect(board.locator("#details .status .words")).to_have_text("running")
     expect(board.locator("#details .dismiss")).to_be_visible()
+    assert "PATCH" not in asked
     assert all("404 (Not Found)" in fault for fault in open_board.faults)
     open_board.faults.clear()
 

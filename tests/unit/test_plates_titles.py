@@ -99,6 +99,18 @@ def test_a_transcripts_title_fills_an_empty_one_and_a_persons_replaces_it(world,
     assert title(world.database) == "Mine"
 
 
+def test_a_title_of_the_transcript_gives_way_to_the_next_one_also_if_the_person_takes_a_name_away(world, tmp_path):
+    path = tmp_path / "t.jsonl"
+    taken_away, newer = {**PERSONS, "customTitle": ""}, {**HOSTS, "aiTitle": "Fix the lock"}
+    found = []
+    for records in ([HOSTS], [newer], [newer, PERSONS], [newer, PERSONS, taken_away]):
+        path.write_bytes(lines(*records))
+        world.event("s", "stop", transcript_path=str(path))
+        world.health.check()
+        found.append(title(world.database))
+    assert found == ["Fix the race", "Fix the lock", "Mine", "Fix the lock"]
+
+
 def test_a_transcript_is_searched_once_for_each_change(world, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_bytes(lines(OTHER))

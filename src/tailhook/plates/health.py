@@ -114,6 +114,7 @@ class Health:
         self.read_reply = read_reply
         self.stuck_timeout = stuck_timeout
         self.read_stamps: dict[tuple[str, int | None], Stamp | None] = {}  # of read transcripts, see `has_changed`
+        self.titles: dict[str, str] = {}  # the one that was last read in each transcript
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
@@ -171,6 +172,7 @@ class Health:
         self.looks.forget_others()
         wanted = {(plate["transcript_path"], at) for plate in kept for at in (None, plate["finished_at"])}
         self.read_stamps = {key: stamp for key, stamp in self.read_stamps.items() if key in wanted}
+        self.titles = {path: words for path, words in self.titles.items() if (path, None) in wanted}
         self.duration = self.uptime() - now
         return changed
 
@@ -222,8 +224,10 @@ class Health:
         """
         if self.has_changed(path):
             title = self.read_title(path)
-            if title and (title.is_persons or not plate["title"]):
-                plate["title"] = title.words
+            if title:
+                if title.is_persons or not plate["title"] or plate["title"] == self.titles.get(path):
+                    plate["title"] = title.words
+                self.titles[path] = title.words
             plate["context_used"] = context_used(path)
         finished_at = plate["finished_at"]
         if finished_at is not None and plate["reply"] is None and self.has_changed(path, finished_at):
