@@ -9,6 +9,7 @@ import time
 import pytest
 from support.board_user import populate, sit
 from support.sessions import post_statuses_of_hours
+from textual import events
 
 from tailhook.board.plate_list import PlateList
 from tailhook.board.screens import DetailsScreen, HelpScreen
@@ -381,6 +382,22 @@ def test_the_details_are_shown_although_the_daemon_cannot_store_that_a_person_ha
         await person.sees("✓ docs")
         await person.press("enter")
         await person.sees("/home/ada/docs", "Events 1", "docs: the disk is full")
+
+    sit(play)
+
+
+def test_enter_pressed_twice_at_once_opens_the_details_once(board_daemon):
+    populate(board_daemon)
+
+    async def play(person):
+        await person.sees("shop", "docs")
+        for _ in range(2):
+            person.app.post_message(events.Key("enter", "\r"))
+        await person.until(lambda: len(person.app.screen_stack) > 1)
+        await person.rests()
+        await person.press("escape")
+        await person.rests()
+        assert len(person.app.screen_stack) == 1
 
     sit(play)
 

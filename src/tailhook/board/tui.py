@@ -338,8 +338,9 @@ class Board(App[None]):
 
     @on(PlateList.Opened)
     def open(self, message: PlateList.Opened) -> None:
-        """Show a plate's details."""
-        self.push_screen(DetailsScreen(message.plate, self.statuses, self.source, self.now))
+        """Show a plate's details, unless another screen is shown since the key was pressed."""
+        if len(self.screen_stack) == 1:
+            self.push_screen(DetailsScreen(message.plate, self.statuses, self.source, self.now))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:  # noqa: ARG002
         """Return whether a key works now: the keys of the list do not work on the other screens."""
