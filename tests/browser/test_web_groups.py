@@ -240,3 +240,21 @@ def luminance(colour):
     parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_a_page_that_stays_open_shows_what_the_daemon_says_after_its_next_start(own, open_board):
+    config = own.home / ".config/tailhook/config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text('{"plates": {"stuck_after": 1}}')
+    own.start().post("prompt_submit", project_path="/quiet")
+    board = open_board(own)
+    expect(board.locator("#stuck .note")).to_have_text("nothing happened for 1 s")
+    own.stop()
+    config.write_text('{"plates": {"stuck_after": 2}}')
+    own.start("--port", own.base.rpartition(":")[2])
+    expect(board.locator("#connection")).to_have_text("signed out")
+    board.evaluate("link => { location.href = link; }", own.link)
+    expect(board.locator("#stuck .note")).to_have_text("nothing happened for 2 s")
+    board.close()
+    assert all("401 (Unauthorized)" in fault for fault in open_board.faults)
+    open_board.faults.clear()

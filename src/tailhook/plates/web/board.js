@@ -660,11 +660,12 @@ for (const dialog of document.querySelectorAll("dialog")) {
   dialog.querySelector(".close").addEventListener("click", () => dialog.close());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
 }
-// Make the counters and fill in the help, once.
+// Take the groups as the daemon has them now. Make the counters and fill in the help, once.
 function showStatuses({ groups: all, statuses, marks, filter_fields, long_wait_hours }) {
-  if (groups.length) return;
+  const wasThere = groups.length > 0;
   groups = all;
   longWaitHours = long_wait_hours;
+  if (wasThere) return drawSoon();
   for (const { id, tone } of all) {
     if (id === "rest") continue;
     const button = make("button", { type: "button", class: "count", "data-tone": tone, "data-group": id }, make("b"), " ", make("span"));
