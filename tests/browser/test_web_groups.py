@@ -242,7 +242,7 @@ def luminance(colour):
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
-def test_a_page_that_stays_open_shows_what_the_daemon_says_after_its_next_start(own, open_board):
+def test_a_page_that_stays_open_has_the_heading_of_the_daemons_next_start(own, open_board):
     config = own.home / ".config/tailhook/config.json"
     config.parent.mkdir(parents=True)
     config.write_text('{"plates": {"stuck_after": 1}}')
