@@ -124,6 +124,7 @@ def board(daemon, shared_page):
     load(page, daemon)
     page.get_by_text("No sessions yet").wait_for()  # the worker knows that the plates of other tests are deleted
     yield page
+    page.unroute_all()
     page.evaluate("localStorage.clear()")
     page.mouse.move(0, 0)
     page.set_viewport_size(VIEWPORT)
