@@ -347,6 +347,8 @@ def test_the_details_of_a_session_that_is_deleted_show_that_and_stay(board_daemo
         person.app.screen.now = lambda: time.time() + 3600
         person.app.screen.show()
         assert "1h" not in person.seen
+        await person.press("o")
+        await person.sees("docs has ended")
         board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs")
         await person.sees("● running")
 

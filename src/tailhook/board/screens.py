@@ -18,6 +18,7 @@ from tailhook.board import blocks, rows
 from tailhook.board.source import Source
 from tailhook.board.view import Piece, end_periods, read_details
 from tailhook.errors import TailhookError
+from tailhook.machines.plates import Status
 from tailhook.plates.client import AwayError, MissingError
 from tailhook.plates.fields import DetailsOut, PeriodOut, PlateOut, StatusesOut
 
@@ -199,7 +200,7 @@ class DetailsScreen(Screen[None]):
         if self.gone_at is None:
             self.gone_at = self.now()
             words = f"not on the board any more; last: {details['status_words']}"
-            self.details = {**details, "status_words": words, "tone": "muted", "symbol": "·"}
+            self.details = {**details, "status": Status.CLOSED, "status_words": words, "tone": "muted", "symbol": "·"}
             self.asked.display = False
             self.show()
 

@@ -190,8 +190,7 @@ def is_autostart_allowed() -> bool:
     """Return whether the user allows programs to start the daemon."""
     try:
         project = project_root({})
-    except FileNotFoundError:  # this program's folder is gone: from CPython 3.13 on, no daemon starts in it
+    except FileNotFoundError:  # the folder in which this program was started is gone
         project = "/"
-        os.chdir(project)
     forbidden = load_config(project).get("plates", {}).get("autostart") is False
     return not forbidden and os.environ.get("TAILHOOK_NO_AUTOSTART") != "1"

@@ -40,6 +40,10 @@ def spawn_daemon(argv: "list[str]", stderr: int | None = None) -> int:
     """
     variables = environment_without(RUN_ID_VARIABLE, TOKEN_VARIABLE)
     kept = {name: value for name, value in variables if not name.startswith(b"PYTHON")}
+    try:
+        posix.getcwd()
+    except FileNotFoundError:
+        posix.chdir("/")  # CPython 3.13 cannot import its own modules in a removed folder
     nothing = posix.open("/dev/null", posix.O_RDWR | posix.O_CLOEXEC)
     files = (nothing, nothing, nothing if stderr is None else stderr)
     actions = [(posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(files)]
