@@ -176,6 +176,7 @@ def test_listeners_that_come_together_share_one_reading_of_the_plates():
         hub, database = await loaded(), Plates(plate("s"))
         await asyncio.gather(*(begin(hub, database) for _ in range(50)))
         assert database.reads == 1
+        await asyncio.get_running_loop().shutdown_default_executor()  # its thread is the last that lets go
         assert hub.snapshot() is None  # it is not kept after the last of them has got it
 
     asyncio.run(run())
