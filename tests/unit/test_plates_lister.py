@@ -47,17 +47,17 @@ class Run:
     replaced: the processes whose placeholders were removed.
     """
 
-    def __init__(self, *steps, reported=(), watched=True):
+    def __init__(self, *steps, reported=(), watched=True, replace=None):
         self.steps = list(steps)
         self.hub = Hub()
         self.time = 0.0
         self.is_asking = self.is_over = False
         self.starts, self.delays, self.shown, self.failures, self.replaced = [], [], [], [], []
-        asyncio.run(self.run(reported, watched))
+        asyncio.run(self.run(reported, watched, replace or self.replaced.append))
 
-    async def run(self, reported, watched):
+    async def run(self, reported, watched, replace):
         self.hub.loop = asyncio.get_running_loop()
-        lister = Lister(self.hub, "spool", self.replaced.append, self.ask, self.sleep)
+        lister = Lister(self.hub, "spool", replace, self.ask, self.sleep)
 
         async def read():
             return [SessionProject(session, "/p", True) for session in reported]
@@ -176,6 +176,15 @@ def test_a_host_that_fails_again_and_again_is_asked_less_and_less():
     run = Run(*[ListError("error: unknown option '--json'")] * 6)
     assert run.delays == [60, 360, 2160, 3600, 3600, 3600]
     assert run.hub.list_failure == "error: unknown option '--json'"
+
+
+def test_a_database_that_cannot_be_written_hides_no_session_and_is_no_failure_of_the_host(caplog):
+    def refuse(pids):
+        raise OSError("disk full")
+
+    run = Run([listed("a")], [listed("a")], replace=refuse)
+    assert (run.shown, run.failures, run.starts) == ([["a"], ["a"]], ["", ""], [0, 10])
+    assert "disk full" in caplog.text
 
 
 def test_after_an_answer_the_interval_is_the_usual_one():
