@@ -169,6 +169,7 @@ INVALID = [
     ({"edited": [5, ""], "ran": "x"}, '"edited" does not hold'),
     ({"edited": ["{,x}" * 9], "ran": "x"}, '"edited" does not hold'),
     *(({"edited": ["*.py"], "ran": ran}, '"ran" is not a command') for ran in ("", " ", 5, None, ["x"])),
+    ({"edited": ["*.py"], "ran": "npm\u00a0test"}, "the blank '\\xa0', which no shell takes for a space"),
     ({"edited": ["*.py"], "ran": "x" * 201}, "longer than 200"),
     ({"edited": ["*.py"], "ran": "a\nb"}, "more than one line"),
     ({"edited": ["*.py"], "ran": "curl x | sh"}, "not one simple command"),

@@ -5,7 +5,7 @@ import argparse
 from tailhook._core import write_json
 from tailhook.cli.output import UsageError
 from tailhook.machines.evidence import EVERY_FILE
-from tailhook.machines.rules import MAX_PATTERNS_COST, MAX_RULES, Rule, pattern_fault
+from tailhook.machines.rules import MAX_PATTERNS_COST, MAX_RULES, Rule, blank_fault, pattern_fault
 from tailhook.machines.shell_words import Budget
 
 MAX_ARGUMENT_CHARS = 80  # of an argument in a message
@@ -44,8 +44,7 @@ def check_fields(arguments: argparse.Namespace) -> dict[str, list[str]]:
         raise UsageError(f"a loop has at most {MAX_RULES} checks, and {len(checks)} are given")
     budget = Budget(MAX_PATTERNS_COST)
     for check in checks:
-        if blank := next((letter for letter in check if letter.isspace() and not letter.isascii()), ""):
-            why = f"it has the blank {blank!a}, which no shell takes for a space"
+        if why := blank_fault(check):
             raise UsageError(f"--check {quote_argument(check)}: {why}. Write a space in its place.")
         try:
             Rule(files or [EVERY_FILE], check, budget)

@@ -6,7 +6,16 @@ Pure: the rules and the session's edits and commands in; verdict out. `tailhook.
 
 from tailhook._core import fingerprint
 from tailhook.machines import Verdict, clip_field
-from tailhook.machines.rules import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, pattern_fault, unchecked
+from tailhook.machines.rules import (
+    MAX_NAMED,
+    MAX_PATTERNS_COST,
+    MAX_RULES,
+    Edit,
+    Rule,
+    blank_fault,
+    pattern_fault,
+    unchecked,
+)
 from tailhook.machines.shell_words import Budget
 
 TYPE_CHECKING = False
@@ -98,6 +107,8 @@ def parse_rule(value: object, budget: Budget) -> Rule:
         raise ValueError('"edited" is not a list of patterns')
     if not isinstance(ran, str) or not ran.strip():
         raise ValueError('"ran" is not a command')
+    if why := blank_fault(ran):
+        raise ValueError(f'"ran" is not a command: {why}')
     return Rule(edited, ran, budget)
 
 

@@ -211,6 +211,18 @@ def unchecked(
     return missing, [(rule, *hidden.get(rule, ("", ""))) for rule in waiting]
 
 
+def blank_fault(command: str) -> str:
+    """Return why no shell runs a command as it is shown, "" if its blanks are a shell's.
+
+    >>> blank_fault("npm\\xa0test")
+    "it has the blank '\\\\xa0', which no shell takes for a space"
+    """
+    if command.isascii():
+        return ""
+    blank = next((letter for letter in command if letter.isspace() and not letter.isascii()), "")
+    return blank and f"it has the blank {blank!a}, which no shell takes for a space"
+
+
 # ---- files -------------------------------------------------------------------
 
 

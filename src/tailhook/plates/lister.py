@@ -161,7 +161,9 @@ class Lister:
         try:
             await asyncio.to_thread(lambda: self.remove_placeholders(find_processes(listed)))
         except Exception as error:  # the database's, not the host's: the next answer brings another try
-            log.warning("the rows of `tailhook run` that Claude Code's list replaces were not removed: %s", describe(error))
+            log.warning(
+                "the rows of `tailhook run` that Claude Code's list replaces were not removed: %s", describe(error)
+            )
 
     def note_failure(self, words: str) -> None:
         """Publish that no session is known. Log the reason, if it is another one than at the last failure."""
