@@ -178,7 +178,7 @@ def test_a_host_that_fails_again_and_again_is_asked_less_and_less():
     assert run.hub.list_failure == "error: unknown option '--json'"
 
 
-def test_a_database_that_cannot_be_written_hides_no_session_and_is_no_failure_of_the_host(caplog):
+def test_a_database_that_cannot_be_written_hides_no_session_and_is_not_called_a_failure_of_the_host(caplog):
     def refuse(pids):
         raise OSError("disk full")
 
