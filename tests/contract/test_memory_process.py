@@ -1,5 +1,6 @@
 """The memory machine as the host meets it: the whole process, its flag, its mark."""
 
+import gzip
 import json
 import os
 import re
@@ -692,6 +693,17 @@ def test_explain_counts_once_what_a_second_compaction_wrote_again(memory):
     memory.transcript.write_text("")
     memory.write(*records, {**boundary, "uuid": "c1"}, *records, {**boundary, "uuid": "c2"})
     assert json.loads(memory.tailhook("memory", "explain", str(memory.transcript), "--json").stdout) == once
+
+
+def test_explain_of_a_file_without_a_message_fails_instead_of_showing_scores_of_nothing(memory):
+    compressed = memory.folder / "session.jsonl.gz"
+    compressed.write_bytes(gzip.compress(memory.transcript.read_bytes()))
+    for path in (compressed, memory.folder / "empty.jsonl"):
+        path.touch()
+        done = memory.tailhook("memory", "explain", str(path))
+        assert (done.returncode, done.stdout) == (1, "")
+        reason = "there is no message in it. A compressed transcript has to be unpacked first"
+        assert done.stderr == f"tailhook: {path}: {reason}\n"
 
 
 @pytest.mark.parametrize("path", ["/nowhere.jsonl", "/"])

@@ -37,6 +37,9 @@ def explain(arguments: argparse.Namespace) -> None:
             session = Session(event, settings.max_messages, Mark.none(), repeated)
     except OSError as error:
         raise CommandError(f"{plain(arguments.transcript)}: {error.strerror}") from None
+    if not session.messages:
+        reason = "there is no message in it. A compressed transcript has to be unpacked first"
+        raise CommandError(f"{plain(arguments.transcript)}: {reason}")
     facts = session.facts(tuned, settings.thresholds, False)
     found: dict[str, Any] = {
         "transcript": arguments.transcript,
