@@ -142,7 +142,7 @@ class RecordedHost(TranslatedHost, Protocol):
     """The module of a host whose transcripts the library reads, too.
 
     CONTEXT_MARKS: texts; each line for `read_context` contains one of them. Empty if only the first line is read.
-    RESTATES_MESSAGES: whether a later record may repeat all of a message.
+    RESTATES_MESSAGES: whether a later record may repeat all of a message; the last one is then the whole message.
     NESTED_MARK: a text in each line with nested records; empty if there are none.
     TOKEN_TYPES: the types of records that hold only the tokens of a response.
     THINKING_TYPES: the subtypes that `translate_record` gives to records of the agent's thinking.

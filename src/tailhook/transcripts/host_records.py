@@ -125,7 +125,8 @@ class HostRecords:
 
         end: the offset, None for the file's end.
         """
-        if any(True for _ in forward_lines(file, containing=self.host.NESTED_MARK)):
+        mark = self.host.NESTED_MARK
+        if mark and any(True for _ in forward_lines(file, containing=mark)):
             for offset, line in forward_lines(file, self._messages_end, end):
                 if (whole := parse_object(line)) is not None:
                     self._held(line, whole[1], offset)
