@@ -402,6 +402,14 @@ def test_a_folder_without_a_response_is_reported_and_not_passed_over_in_silence(
     assert (done.stdout, done.stderr) == ("", "tailhook: no response with tokens in 1 file\n")
 
 
+def test_a_source_with_a_too_long_name_hides_neither_another_source_nor_the_models_without_a_price(usage, tmp_path):
+    (tmp_path / "others.json").write_text('{"other": {"input_cost_per_token": 1e-6}}')
+    long = "x" * 300
+    done = usage("--prices", "others.json", sources=("transcripts", "gone", long), exit_code=1)
+    assert done.stdout.splitlines()[-1].startswith("No price for ")
+    assert done.stderr == f"tailhook: gone: No such file or directory\ntailhook: {long}: File name too long\n"
+
+
 def test_a_session_that_is_not_there_is_named_and_the_files_are_not_called_empty(usage):
     done = usage("--session", "s-")
     expected = "tailhook: no row fits --session s-: it takes whole ids, as in the column session_id\n"

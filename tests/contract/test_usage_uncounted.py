@@ -17,9 +17,9 @@ FIRST = {
 }
 
 
-def warnings(folder):
+def warnings(folder, *flags):
     """Return the lines on stderr of `tailhook usage`, without the program's name."""
-    done = tailhook("usage", folder, env={"HOME": str(folder)}, cwd=folder)
+    done = tailhook("usage", folder, *flags, env={"HOME": str(folder)}, cwd=folder)
     assert done.returncode == 0
     return [line.removeprefix("tailhook: ") for line in done.stderr.splitlines()]
 
@@ -114,4 +114,4 @@ def test_an_old_chat_of_gemini_that_is_not_read_is_reported_unless_a_newer_file_
     (chats / "session-2.json").write_text("{}")
     line = "1 chat of older versions of Gemini CLI (.json) is not counted"
     for source in (tmp_path, chats.parent, chats):
-        assert warnings(source) == [line]
+        assert warnings(source) == warnings(source, "--json") == [line]

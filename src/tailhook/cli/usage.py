@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from tailhook.cli.output import (
@@ -91,17 +92,14 @@ def print_totals(
                 "skipped": [problem._asdict() for problem in scan.report.skipped],
             }
         )
+        warn_of_old_chats(scan)
         return whole.responses
     if groups:
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     elif not missing_lines(scan):  # otherwise these are printed
         sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}\n")
-    if old := count_old_chats(scan):
-        are = "is" if old == 1 else "are"
-        sys.stderr.write(
-            f"tailhook: {counted(old, 'chats')} of older versions of Gemini CLI (.json) {are} not counted\n"
-        )
+    warn_of_old_chats(scan)
     if whole.without_input:
         count = counted(whole.without_input, "responses")
         sys.stderr.write(f"tailhook: the input tokens of {count} are not counted: the transcripts lack them\n")
@@ -111,8 +109,20 @@ def print_totals(
     return whole.responses
 
 
+def warn_of_old_chats(scan: "Scan") -> None:
+    """Print on stderr how many chats of Gemini CLI are not counted, if there are any."""
+    if old := count_old_chats(scan):
+        are = "is" if old == 1 else "are"
+        sys.stderr.write(
+            f"tailhook: {counted(old, 'chats')} of older versions of Gemini CLI (.json) {are} not counted\n"
+        )
+
+
 def count_old_chats(scan: "Scan") -> int:
-    """Return how many chats of Gemini CLI are only in files of its old form, one JSON object. No scan reads these."""
+    """Return how many chats of Gemini CLI are only in files of its old form, one JSON object. No scan reads these.
+
+    A source that cannot be reached has none: it is in the scan's report.
+    """
     from pathlib import Path
 
     from tailhook.fleet.listing import default_folders
@@ -120,12 +130,11 @@ def count_old_chats(scan: "Scan") -> int:
 
     sources = default_folders([]) if scan.sources is None else [os.fspath(source) for source in scan.sources]
     folders = [Path(source) for source in sources if not is_url(source)]
-    old = {
-        path
-        for folder in folders
-        for below in ("", "chats/", "*/chats/")
-        for path in folder.glob(f"{below}session-*.json")
-    }
+    old: set[Path] = set()
+    for folder in folders:
+        for below in ("", "chats/", "*/chats/"):
+            with suppress(OSError):  # CPython before 3.14 raises for a name that is too long
+                old.update(folder.glob(f"{below}session-*.json"))
     return sum(not path.with_suffix(".jsonl").exists() for path in old)
 
 
