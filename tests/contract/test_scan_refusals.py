@@ -34,6 +34,7 @@ import pytest
         (["--patterns", ""], "--patterns is an empty name: give a file\n"),
         (["--signals", "-o", ""], "-o is an empty name: give a file\n"),
         (["--signals", "--resume", ""], "--resume is an empty name: give a folder\n"),
+        (["--signals", "--resume", "s3://a/b"], "resume is a URL (s3://a/b): rows are kept in a folder"),
         (["--signals", ""], "a source is an empty name: give a file, a folder, a glob or a URL\n"),
         (["--signals", "-o", "new/"], "-o new/ is the name of a folder: give that of a file\n"),
         (["--signals", "-o", "new/.", "--format", "csv"], "-o new/. is the name of a folder: give that of a file\n"),

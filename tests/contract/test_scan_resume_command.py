@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -324,7 +325,22 @@ def test_a_folder_that_is_damaged_is_refused(scan, tmp_path, folder, name, data)
     path.write_bytes(path.read_bytes() + data if name.endswith(".ndjson") else data)
     (folder / "s-9.jsonl").write_text(LINE)
     done = scan(*words, exit_code=1)
-    assert (done.stdout, done.stderr) == ("", f"tailhook: kept/{name} is damaged: remove the folder to begin again\n")
+    assert (done.stdout, done.stderr) == ("", f"tailhook: kept/{name} is damaged: remove kept to begin again\n")
+
+
+def test_joined_rows_are_made_again_if_the_halves_were_removed_and_are_as_many_bytes_as_before(scan, tmp_path, folder):
+    words = ("--table", "usage", "--resume", "kept")
+    path = folder / "s-1.jsonl"
+    os.utime(path, (1_800_000_000, 1_800_000_000))
+    scan(*words)
+    path.write_text(path.read_text().replace('"output_tokens": ', '"output_tokens": 1'))
+    os.utime(path, (1_800_000_001, 1_800_000_001))
+    shutil.rmtree(tmp_path / "kept" / "halves")
+    scan(*words)
+    rows = pyarrow.parquet.read_table(tmp_path / "kept" / "rows.parquet").to_pylist()
+    assert [row["output_tokens"] for row in rows] == [
+        row.output_tokens for row in library.scan(folder, "usage").rows()
+    ]
 
 
 def test_joined_rows_that_are_damaged_are_made_again(scan, tmp_path, monkeypatch):

@@ -57,8 +57,9 @@ def check_same_question(folder: Path, known: Mapping[str, Any], wanted: Mapping[
 
 
 def damage_of(path: Path) -> ResumeError:
-    """Return the error for a damaged file of the folder."""
-    return ResumeError(f"{path} is damaged: remove the folder to begin again")
+    """Return the error for a damaged file of the folder with the rows. It may be in a folder below that."""
+    folder = next((parent for parent in path.parents if (parent / QUESTION).exists()), path.parent)
+    return ResumeError(f"{path} is damaged: remove {folder} to begin again")
 
 
 def differences(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -24,6 +24,7 @@ from tailhook.fleet.report import ScanNotes, ScanReport, Watch
 from tailhook.fleet.typed_rows import row_type
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.arguments import check_booleans, check_path, check_strings, check_whole_number
+from tailhook.transcripts.urls import is_url
 
 Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
 Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]
@@ -366,11 +367,16 @@ def check_times(**times: datetime | None) -> None:
 
 
 def resume_folder(resume: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Path:
-    """Return the folder for the rows. Raises ValueError if its name is empty or the needed column is missing."""
+    """Return the folder for the rows.
+
+    Raises ValueError if its name is empty or a URL, or if the needed column is missing.
+    """
     if table in ("matches", "records") and "path" not in columns:
         raise ValueError("resume needs the column path, by which it knows the rows of a file")
     if not check_path("resume", resume):
         raise ValueError("resume is an empty name: give a folder")
+    if is_url(os.fspath(resume)):
+        raise ValueError(f"resume is a URL ({resume}): rows are kept in a folder of this computer")
     return Path(resume)
 
 
