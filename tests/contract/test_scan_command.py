@@ -70,6 +70,11 @@ def test_a_session_or_a_project_that_nothing_fits_is_reported_in_one_line(scan, 
     assert scan(*words, "--project", "/home/me").stderr == ""
 
 
+def test_times_between_which_there_is_nothing_are_reported_in_one_line(scan):
+    (line,) = scan("--table", "usage", "--since", "2026-11-30", "--until", "2026-11-01").stderr.splitlines()
+    assert line == "tailhook: no row fits these times: --since must be before --until"
+
+
 def test_the_hint_on_a_session_does_not_ask_for_the_whole_id_of_one_that_was_given_whole(scan):
     (line,) = scan("--pattern", "x=not there", "--session", "s-1").stderr.splitlines()
     assert line == "tailhook: no row fits --session s-1: it takes whole ids, as in the column session_id"

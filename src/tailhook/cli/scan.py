@@ -468,6 +468,8 @@ def missing_lines(scan: "Scan") -> list[str]:
     """Return hints for a scan without rows: on the conditions that are easily given wrongly."""
     conditions = scan._question.conditions
     lines = []
+    if conditions.since is not None and conditions.until is not None and conditions.since >= conditions.until:
+        lines.append("no row fits these times: --since must be before --until")
     if conditions.project is not None:
         lines.append(
             f"no row fits --project {conditions.project}: it takes a folder of the column project, or one above it"
