@@ -338,9 +338,7 @@ def test_joined_rows_are_made_again_if_the_halves_were_removed_and_are_as_many_b
     shutil.rmtree(tmp_path / "kept" / "halves")
     scan(*words)
     rows = pyarrow.parquet.read_table(tmp_path / "kept" / "rows.parquet").to_pylist()
-    assert [row["output_tokens"] for row in rows] == [
-        row.output_tokens for row in library.scan(folder, "usage").rows()
-    ]
+    assert [row["output_tokens"] for row in rows] == [row.output_tokens for row in library.scan(folder, "usage").rows()]
 
 
 def test_joined_rows_that_are_damaged_are_made_again(scan, tmp_path, monkeypatch):
