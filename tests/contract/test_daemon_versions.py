@@ -1,5 +1,6 @@
 """A daemon outlives an upgrade: boards and lists warn about it, and boards replace it if no person started it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -135,6 +136,20 @@ def test_without_leave_to_start_a_daemon_none_is_replaced(daemon, other):
     assert board.wait() == 1
     assert "a daemon of another version runs (0.0.9)" in board.seen
     assert old.poll() is None
+
+
+@pytest.mark.parametrize("version", ["0.0.9", __version__, "999.0"])
+def test_the_doctor_names_a_daemon_of_another_version_and_does_not_blame_its_database(daemon, other, version):
+    other(version, "port")
+    settings = daemon.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    install = tailhook("install", "--print", "--with", "plates", env=daemon.env, cwd=daemon.home)
+    settings.write_text(install.stdout)
+    done = tailhook("doctor", "--json", env=daemon.env, cwd=daemon.home)
+    found = next(one for one in json.loads(done.stdout)["findings"] if one["check"] == "plates")
+    what = f"a daemon of another version runs ({version}); this is tailhook {__version__}"
+    assert (found["status"], found["what"]) == ("failure", what)
+    assert found["advice"].startswith("Use the newer" if version == "999.0" else "End it:  kill ")
 
 
 def test_versions_are_compared_by_their_numbers():

@@ -212,6 +212,20 @@ def test_the_doctor_opens_the_database_that_the_hooks_start_the_daemon_with(inst
     assert (status, "cannot be opened" in what, "secret" in what) == ("failure", True, False)
 
 
+def test_the_doctor_names_the_file_that_should_hold_the_databases_url(installed, served):
+    file = served.home / "db-url"
+    kept = {"db": None, "db_file": str(file), "retention": 30}
+    (served.state / "daemon-settings").write_text(json.dumps(kept))
+    for text in ("", "team.db"):
+        file.write_text(text)
+        file.chmod(0o600)
+        ((status, what),) = bad(installed)
+        assert (status, what.partition(". ")[0]) == (
+            "failure",
+            f"the database cannot be opened: {file} holds no URL",
+        )
+
+
 def test_the_doctor_sees_a_database_of_a_newer_version(installed, served):
     with sqlite3.connect(served.state / "plates.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")

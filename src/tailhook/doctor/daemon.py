@@ -38,7 +38,7 @@ def check_answer() -> Iterator[Finding]:
     """Yield whether the daemon answers; if not, whether it could start."""
     start = "To see why, start it in a terminal:  tailhook plates serve"
     try:
-        from tailhook.plates.client import AwayError, HangingError, request
+        from tailhook.plates.client import AwayError, HangingError, VersionError, check_running_version, request
     except ImportError as error:
         advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
         yield finding(WARNING, f"the daemon cannot run: {error}", advice)
@@ -46,8 +46,9 @@ def check_answer() -> Iterator[Finding]:
         return
     yield from find_renamed_databases()
     try:
+        check_running_version()  # the figures of another version may lack some
         figures = request("GET", "/status")
-    except HangingError as error:
+    except (HangingError, VersionError) as error:
         what, _, advice = str(error).partition(". ")
         yield finding(FAILURE, what, advice)
     except AwayError:

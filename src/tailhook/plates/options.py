@@ -41,10 +41,15 @@ class DaemonOptions:
     retention: int = RETENTION_DAYS
 
     def url(self) -> str:
-        """Return the database's URL. Raises TailhookError if its file cannot be used."""
-        if self.db_file:
-            return read_secret(self.db_file)
-        return self.db or paths.default_database_url()
+        """Return the database's URL. Raises TailhookError if it is not valid, or if its file cannot be used."""
+        found = read_secret(self.db_file) if self.db_file else self.db or paths.default_database_url()
+        try:
+            make_url(found)
+        except ArgumentError as error:
+            fault = f"{self.db_file} holds no URL" if self.db_file else "its URL is not valid"  # it may be a secret
+            example = "A URL is written as sqlite:////home/me/team.db"
+            raise TailhookError(f"the database cannot be opened: {fault}. {example}") from error
+        return found
 
     def save(self) -> None:
         """Save the database and the retention for daemons that hooks start."""
