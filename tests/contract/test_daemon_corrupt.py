@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy.exc import DatabaseError
-from support.daemon import answers, daemon_pid, refused, request, spooled, wait_until
+from support.daemon import answers, daemon_pid, listening, refused, request, spooled, wait_until
 from support.host import HANGS_S
 
 from tailhook.plates import opening
@@ -234,6 +235,26 @@ def test_a_full_disk_is_left_alone(own):
         process.communicate(timeout=HANGS_S)
     assert is_untouched(own, before)
     assert "before" in own.start().plates()
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux changes the limits of another process")
+def test_a_disk_that_is_full_while_it_serves_is_reported_by_the_doctor_and_on_the_boards(own, project):
+    own.start().post("stop", "before")
+    settings = own.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    project.env = own.env
+    settings.write_text(project.tailhook("install", "--print", "--with", "plates").stdout)
+    usual = resource.prlimit(own.process.pid, resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+    own.spool(spooled(1, "later"))
+    failure = wait_until(lambda: own.ask("GET", "/status").json()["store_failure"])
+    with listening(own) as sent:
+        assert next(data for name, data, _ in sent if name == "catching_up") == {"events": 1}
+    found = json.loads(project.tailhook("doctor", "--json").stdout)["findings"]
+    what = f"the daemon cannot store what the hooks report: {failure}"
+    assert [one["status"] for one in found if one["what"] == what] == ["failure"]
+    resource.prlimit(own.process.pid, resource.RLIMIT_FSIZE, usual)
+    wait_until(lambda: "later" in own.plates())
+    wait_until(lambda: own.ask("GET", "/status").json()["store_failure"] == "")
 
 
 def test_a_database_of_a_newer_version_is_left_alone(own):

@@ -38,6 +38,14 @@ def test_a_wait_outlives_a_daemon_that_is_killed(own):
     wait_until(lambda: own.plates()["s"]["status"] == "running")
 
 
+def test_an_empty_name_hides_no_session(own):
+    own.start().post("stop", "the-only-one")
+    done = tailhook("plates", "dismiss", "", env=own.env, cwd=own.home)
+    assert done.returncode == 2
+    assert done.stderr == "tailhook: the session is an empty name: give a session id, or its first characters\n"
+    assert not own.plates()["the-only-one"]["hidden"]
+
+
 def test_the_list_has_the_boards_order_and_how_long_each_status_has_lasted(own):
     own.start()
     now = time.time_ns() // 1_000_000

@@ -377,7 +377,8 @@ def test_a_database_that_is_away_full_or_broken_loses_none(inbox, monkeypatch, e
     for _ in range(9):
         with pytest.raises(error):
             inbox.ingest()
-    assert (inbox.ingest(), inbox.lost) == (1, 0)
+        assert ("database or disk is full" in inbox.failure, inbox.backlog) == (True, 1)
+    assert (inbox.ingest(), inbox.lost, inbox.failure, inbox.backlog) == (1, 0, "", 0)
 
 
 def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monkeypatch, caplog):

@@ -329,6 +329,8 @@ def print_waits(arguments: argparse.Namespace) -> None:
 
 def dismiss(arguments: argparse.Namespace) -> None:
     """Hide one plate until its next prompt."""
+    if not arguments.session_id:
+        raise UsageError("the session is an empty name: give a session id, or its first characters")
     ids = [plate["session_id"] for plate in request_daemon("GET", "/plates")]
     wanted = arguments.session_id
     found = [name for name in ids if name == wanted] or [name for name in ids if name.startswith(wanted)]

@@ -66,6 +66,9 @@ def check_answer() -> Iterator[Finding]:
         is_slow = lag["p99"] > SLOW_LAG_MS
         advice = "Events wait while the daemon is away or starts. If the time stays so long, is the computer busy?"
         yield finding(NOTE if is_slow else OK, what, advice if is_slow else "")
+        if failure := figures.get("store_failure"):
+            advice = "The boards are out of date. Is the disk full, or the database locked or not writable?"
+            yield finding(FAILURE, f"the daemon cannot store what the hooks report: {failure}", advice)
         if lost := figures["spool_lost"]:
             what = (
                 f"{state_folder_path()}/{SPOOL_FILE}: lines that were skipped since the daemon started, because they"

@@ -115,6 +115,7 @@ class Figures(BaseModel):
     """Figures about the daemon.
 
     lag_ms: from a hook's clock to the database.
+    store_failure: why waiting events could not be stored at the last try; "" if they could.
     notice_failures: why the last notice failed, by its target ("command" or "webhook"); without those that were sent.
     list_failure: why the host's list of sessions could not be read at last; "" if it could, or was not needed.
     """
@@ -128,6 +129,7 @@ class Figures(BaseModel):
     lag_ms: dict[str, float]
     spool_bytes: int
     spool_lost: int
+    store_failure: str
     notice_failures: dict[str, str]
     list_failure: str
     listeners: int
@@ -388,6 +390,7 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             lag_ms={"median": median(lags), "p99": lags[len(lags) * 99 // 100]},
             spool_bytes=inbox.count_waiting_bytes(),
             spool_lost=inbox.lost,
+            store_failure=inbox.failure,
             notice_failures=hub.notice_failures,
             list_failure=hub.list_failure,
             listeners=hub.listeners,

@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,8 +17,10 @@ from typing import Any, NamedTuple
 from sqlalchemy.exc import DataError, SQLAlchemyError
 
 from tailhook._core import fingerprint
+from tailhook.hook.answer import describe
 from tailhook.plates import paths
 from tailhook.plates.db import Batch, Database, Moment, SpoolLine, SpoolOffset
+from tailhook.plates.opening import first_line
 from tailhook.plates.schemas import Report, RunEnd, scrub
 from tailhook.plates.tables import is_row_error
 from tailhook.stores.atomic import read_file, replace_file
@@ -63,9 +66,10 @@ class Inbox:
     """Reads the spool.
 
     folder: of the spool.
-    notify_backlog: called with the number of waiting lines while they are more than one transaction takes, and with 0
-        after that.
+    notify_backlog: called with the number of waiting lines while they are more than one transaction takes, or cannot be
+        stored, and with 0 after that.
     lost: how many lines were skipped because they are not events or the database refused them.
+    failure: why new events could not be stored at the last try; "" if they could.
     stopping: set by another thread; then `ingest` returns before the next line.
     """
 
@@ -79,6 +83,7 @@ class Inbox:
         self.seen: tuple[int, int] | None = None  # what `look` returned before the last reading of the spool
         self.alone = 0  # lines to store one by one, because a transaction with them failed
         self.lost = 0
+        self.failure = ""
         self.stopping = False
         self.failures: list[SpoolOffset] = []
         self.id = load_spool_id(folder)
@@ -172,6 +177,21 @@ class Inbox:
         return state.st_ino, state.st_size
 
     def ingest(self) -> int:
+        """Store every new event of the spool. Returns how many there were.
+
+        If that fails, the reason is in `failure`, and the number of waiting lines is published.
+        """
+        try:
+            taken = self.store_new_events()
+        except Exception as error:
+            self.failure = describe(error) if isinstance(error, OSError) else first_line(error)
+            with suppress(OSError, SQLAlchemyError):
+                self.show_backlog(self.count_waiting_lines())
+            raise
+        self.failure = ""
+        return taken
+
+    def store_new_events(self) -> int:
         """Store every new event of the spool. Returns how many there were."""
         taken = 0
         self.seen = self.look()
