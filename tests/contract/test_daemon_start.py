@@ -323,6 +323,17 @@ def test_the_doctor_reports_the_reason_until_a_daemon_runs(plates, daemon):
     assert not list(plates.state.glob("daemon-start*"))
 
 
+def test_the_failure_of_another_installation_is_forgotten_when_the_hooks_are_installed_again(plates):
+    leave_argv(plates, "echo tailhook: not here >&2; exit 1")
+    send(plates)
+    wait_for_end(plates.state)
+    (found,) = findings(plates)
+    assert found["what"] == "the daemon did not start when a hook last tried: not here"
+    plates.tailhook("install", "--yes", "--with", "plates", "--block-cap", "0")
+    (found,) = findings(plates)
+    assert (found["status"], found["what"]) == ("note", "the daemon does not run; the next event starts it")
+
+
 def test_the_doctor_knows_that_a_hook_can_start_the_daemon_without_an_argv(plates):
     (found,) = findings(plates)
     assert (found["status"], found["what"]) == ("note", "the daemon does not run; the next event starts it")

@@ -124,8 +124,15 @@ def default_database_url() -> str:
 
 
 def write_argv() -> None:
-    """Write the argv with which hooks start the daemon: this interpreter and this package."""
-    replace_file(str(state_path() / ARGV_FILE), "\0".join(own_argv()).encode("utf-8", "surrogateescape"))
+    """Write the argv with which hooks start the daemon: this interpreter and this package.
+
+    If it replaces another one, the record of the last attempt is removed: that one was started with the other argv.
+    """
+    path, words = state_path() / ARGV_FILE, "\0".join(own_argv()).encode("utf-8", "surrogateescape")
+    is_another = path.exists() and path.read_bytes() != words
+    replace_file(str(path), words)
+    if is_another:
+        clear_attempt()
 
 
 def remove_argv() -> None:
