@@ -111,6 +111,17 @@ def test_a_title_of_the_transcript_gives_way_to_the_next_one_also_if_the_person_
     assert found == ["Fix the race", "Fix the lock", "Mine", "Fix the lock"]
 
 
+def test_a_title_that_changed_while_no_daemon_ran_is_shown(world, tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(lines(HOSTS))
+    world.event("s", "stop", transcript_path=str(path))
+    world.health.check()
+    path.write_bytes(lines({**HOSTS, "aiTitle": "Fix the lock"}))
+    world.health.titles, world.health.read_stamps = {}, {}  # as in a new daemon
+    world.health.check()
+    assert title(world.database) == "Fix the lock"
+
+
 def test_a_transcript_is_searched_once_for_each_change(world, tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_bytes(lines(OTHER))

@@ -225,7 +225,8 @@ class Health:
         if self.has_changed(path):
             title = self.read_title(path)
             if title:
-                if title.is_persons or not plate["title"] or plate["title"] == self.titles.get(path):
+                known = self.titles.get(path)  # None: another daemon may have stored the plate's title
+                if title.is_persons or not plate["title"] or known in (None, plate["title"]):
                     plate["title"] = title.words
                 self.titles[path] = title.words
             plate["context_used"] = context_used(path)
