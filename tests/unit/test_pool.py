@@ -18,7 +18,7 @@ from support.host import MEMORABLE, SANITIZER, Project, assistant
 from support.host_payloads import BY_HOST, stamp, write
 from support.triage import entry, pipeline
 
-from tailhook._core import REQUEST_DESCRIPTORS, REQUEST_MAGIC, caller_identity
+from tailhook._core import REASON_BUSY, REASON_NO_POOL, REASON_OFF, REQUEST_DESCRIPTORS, REQUEST_MAGIC, caller_identity
 from tailhook.doctor.pool import check_pool, describe_hooks, p99_of
 from tailhook.hook.machines import MACHINES
 from tailhook.pool import worker as worker_module
@@ -205,6 +205,23 @@ def test_the_ways_of_the_last_hooks_are_described():
     assert describe_hooks("Stop", [(1.0, b"w")] * 9 + [(20.0, b"b")] * 11).status == "warning"
     assert describe_hooks("Stop", [(20.0, b"b")] * 11).status == "ok"
     assert p99_of(list(range(1, 101))) == 99
+
+
+@pytest.mark.parametrize(
+    ("config", "way", "status"),
+    [
+        ("{}", REASON_NO_POOL, "warning"),
+        ('{"pool": {"autostart": false}}', REASON_NO_POOL, "ok"),
+        ('{"pool": {"autostart": false}}', REASON_BUSY, "warning"),
+        ("{}", REASON_OFF, "ok"),
+    ],
+)
+def test_cold_hooks_are_a_warning_unless_the_user_keeps_pools_from_them(tmp_path, monkeypatch, config, way, status):
+    monkeypatch.setattr("tailhook.doctor.pool.read_times", lambda _: {"Stop": [(0, 20_000_000, bytes([way]))] * 20})
+    monkeypatch.setattr("tailhook.pool.control.user_config", lambda: str(tmp_path / "config.json"))
+    (tmp_path / "config.json").write_text(config)
+    (finding,) = (one for one in check_pool(f"{tmp_path}/tailhook-hook") if "Stop hooks" in one.what)
+    assert finding.status == status
 
 
 def test_a_hook_that_took_nearly_all_of_its_time_is_a_warning():

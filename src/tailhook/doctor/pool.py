@@ -2,12 +2,12 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from tailhook._core import REASON_BUSY, REASON_NO_POOL, REASON_OFF, REASON_UNUSUAL
 from tailhook.doctor.finding import NOTE, OK, WARNING, Finding
 from tailhook.hook.answer import describe
-from tailhook.pool.control import find_pools, next_start, pool_start_failure
+from tailhook.pool.control import find_pools, may_hooks_start_pool, next_start, pool_start_failure
 from tailhook.pool.installation import client_folder_of, folder_fault_of
 from tailhook.stores.hook_times import WARM, read_times
 
@@ -18,7 +18,7 @@ REASONS = {
     bytes([REASON_UNUSUAL]): "unusual surroundings",
     bytes([REASON_OFF]): "TAILHOOK_NO_POOL",
 }
-FEW = 0.5  # of the hooks; if fewer are warm although a pool could run, something is wrong
+FEW = 0.5  # of the hooks; if more are cold although a pool could run, something is wrong
 MANY = 20  # hooks; fewer show nothing
 SLOW_HOOK_MS = 5000.0  # half of the time limit that `tailhook install` sets for hooks
 
@@ -52,14 +52,16 @@ def check_pool(client: str) -> Iterator[Finding]:
     except OSError as error:
         yield Finding("pool", NOTE, describe(error), "Hooks work without this file.")
         return
+    intended = {bytes([REASON_OFF])} | (set() if may_hooks_start_pool() else {bytes([REASON_NO_POOL])})
     for event, records in ((event, found) for event, found in times.items() if found):
-        yield describe_hooks(event, [(duration / 1e6, way) for _, duration, way in records])
+        yield describe_hooks(event, [(duration / 1e6, way) for _, duration, way in records], intended)
 
 
-def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
+def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]], intended: Set[bytes] = frozenset()) -> Finding:
     """Return how many hooks of an event were warm or cold, and how long they took.
 
     hooks: the milliseconds of each, and whether it was warm or why it was cold.
+    intended: the reasons that the user has chosen; cold hooks with one of them are expected.
     """
     warm = sorted(duration for duration, way in hooks if way == WARM)
     cold = sorted(duration for duration, way in hooks if way != WARM)
@@ -72,7 +74,8 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]]) -> Finding:
     figures: dict[str, float] = {"warm": len(warm), "cold": len(cold)}
     figures |= {} if not warm else {"warm_median_ms": statistics.median(warm), "warm_p99_ms": p99_of(warm)}
     figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
-    if len(hooks) >= MANY and len(warm) < FEW * len(hooks):
+    unintended = sum(way != WARM and way not in intended for _, way in hooks)
+    if len(hooks) >= MANY and unintended > FEW * len(hooks):
         advice = "To see whether a pool runs:  tailhook pool status. docs/pool.md has what else makes a hook cold."
         return Finding("pool", WARNING, what, advice, figures)
     slowest = max(duration for duration, _ in hooks)
