@@ -34,6 +34,17 @@ class UsageError(CommandError):
     exit_code = 2
 
 
+def import_fault(extra: str, error: ImportError) -> CommandError:
+    """Return the error for a module that cannot be imported.
+
+    extra: the advice if the module is another package's. A module of tailhook's own is missing during an upgrade.
+    """
+    if (error.name or "").partition(".")[0] != "tailhook":
+        return CommandError(f"{extra} ({error})")
+    advice = "If tailhook is being upgraded, try again; otherwise install it again"
+    return CommandError(f"a part of tailhook itself is missing ({error}). {advice}")
+
+
 class Commands(Protocol):
     """The result of `ArgumentParser.add_subparsers`."""
 

@@ -22,6 +22,7 @@ from tailhook.cli.output import (
     command,
     counted,
     group,
+    import_fault,
     positive,
     print_json,
     print_lines,
@@ -189,7 +190,7 @@ def serve(arguments: argparse.Namespace) -> None:
     try:
         from tailhook.plates import options
     except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+        raise import_fault(MISSING_SERVE_EXTRA, error) from error
     db, token = options.pop_variable(DATABASE_VARIABLE), options.pop_variable(TOKEN_VARIABLE)
     if arguments.db_file:
         db = None
@@ -215,7 +216,7 @@ def serve_with(options: "DaemonOptions", ready: "Callable[[str], None]") -> None
         from tailhook.plates import logs
         from tailhook.plates.serve import run_daemon
     except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+        raise import_fault(MISSING_SERVE_EXTRA, error) from error
     logs.log_to_stderr()
     run_daemon(options, ready)
 
@@ -236,7 +237,7 @@ def serve_kept() -> None:
         from tailhook.plates.options import load_options, pop_variable
         from tailhook.plates.serve import RunningError
     except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+        raise import_fault(MISSING_SERVE_EXTRA, error) from error
     options = load_options()
     if not options.db_file:
         options = replace(options, db=options.db or pop_variable(DATABASE_VARIABLE))
@@ -350,7 +351,7 @@ def check_daemon_version() -> None:
     try:
         from tailhook.plates.client import check_running_version
     except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+        raise import_fault(MISSING_SERVE_EXTRA, error) from error
     check_running_version()
 
 
@@ -395,5 +396,5 @@ def request_daemon(method: str, path: str, **options: "Any") -> "Any":
     try:
         from tailhook.plates.client import request
     except ImportError as error:
-        raise CommandError(f"{MISSING_SERVE_EXTRA} ({error})") from error
+        raise import_fault(MISSING_SERVE_EXTRA, error) from error
     return request(method, path, **options)
