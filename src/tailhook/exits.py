@@ -1,9 +1,12 @@
 """Turns signals that end a command into exceptions, so that nothing of it is left."""
 
 import signal
+import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
 
 _held: list[int] | None = None  # the signals received while they are held back; None otherwise
 
@@ -53,6 +56,34 @@ def signals_held() -> Iterator[None]:
         came, _held = _held, None
         if came:
             signal.raise_signal(came[0])
+
+
+def run_to_end(
+    argv: Sequence[str | Path],
+    *,
+    input: str | bytes | None = None,  # noqa: A002 - as that of subprocess.run
+    timeout: float | None = None,
+    **options: Any,
+) -> "subprocess.CompletedProcess[Any]":
+    """Run a program and return its end with its output, like `subprocess.run`. An exception here kills it.
+
+    `subprocess.run` leaves it running if a signal comes before it has begun. It may then write into a folder that is
+    being removed.
+
+    options: of `subprocess.Popen`.
+
+    Raises OSError and subprocess.TimeoutExpired.
+    """
+    options = {**options, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    with ExitStack() as stack:
+        with signals_held():
+            begun: subprocess.Popen[Any] = subprocess.Popen(argv, **options)  # noqa: S603 - the caller's
+            process = stack.enter_context(begun)
+            stack.callback(process.kill)  # without effect after its end
+        output, errors = process.communicate(input, timeout)
+    return subprocess.CompletedProcess(argv, process.returncode, output, errors)
 
 
 @contextmanager

@@ -2,14 +2,16 @@
 
 import os
 import signal
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 
+import tailhook
 from tailhook.bench import processes
 from tailhook.bench.processes import run_once
-from tailhook.exits import signals_as_exits, signals_held, temporary_folder
+from tailhook.exits import run_to_end, signals_as_exits, signals_held, temporary_folder
 
 ENDED = 128 + signal.SIGTERM
 
@@ -39,6 +41,39 @@ def signal_after(monkeypatch):
         monkeypatch.setattr(owner, name, call)
 
     return follow
+
+
+def test_a_program_is_ended_if_the_signal_comes_while_it_starts(monkeypatch):
+    begun = []
+
+    class Begun(subprocess.Popen):
+        def __init__(self, *values, **options):
+            super().__init__(*values, **options)
+            begun.append(self)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Begun)
+    with signals_as_exits(), pytest.raises(SystemExit) as ended:
+        run_to_end(["sleep", "999"])
+    assert (ended.value.code, begun[0].returncode) == (ENDED, -signal.SIGKILL)
+
+
+def test_a_programs_output_its_input_and_its_exit_code_are_those_of_subprocess_run():
+    words = ["sh", "-c", "cat; echo no >&2; exit 3"]
+    usual = subprocess.run(words, input="text", capture_output=True, text=True, check=False)
+    done = run_to_end(words, input="text", text=True)
+    assert (done.stdout, done.stderr, done.returncode) == (usual.stdout, usual.stderr, usual.returncode)
+
+
+def test_a_program_that_takes_too_long_is_ended():
+    with pytest.raises(subprocess.TimeoutExpired):
+        run_to_end(["sleep", "999"], timeout=0.01)
+
+
+@pytest.mark.parametrize("folder", ["bench", "cli", "doctor", "install"])
+def test_no_command_leaves_a_program_that_a_signal_finds_before_it_has_begun(folder):
+    sources = Path(tailhook.__file__).parent.joinpath(folder).rglob("*.py")
+    assert [path.name for path in sources if "subprocess.run(" in path.read_text()] == []
 
 
 def test_a_folder_is_removed_if_the_signal_comes_while_it_is_made(signal_after, tmp_path):

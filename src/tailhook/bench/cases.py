@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import time
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 from tailhook._core import iso_time
 from tailhook.errors import TailhookError
+from tailhook.exits import run_to_end
 from tailhook.hook import triage
 from tailhook.hook.machines import MACHINES, machines_with
 from tailhook.hook.memory import FLAG_NAME
@@ -273,9 +273,7 @@ class BenchProject:
         argv: of the hook, None for the cold form.
         """
         with self.payload.open() as payload:
-            done = subprocess.run(  # noqa: S603 - our own argv
-                argv or self.hook, stdin=payload, env=self.env, capture_output=True, text=True, check=False
-            )
+            done = run_to_end(argv or self.hook, stdin=payload, env=self.env, text=True)
         if ('"block"' in done.stdout) is not self.case.blocks or done.returncode not in (0, 2):
             raise WrongDecisionError(f"the hook for {self.case.name!r} did not decide as it should: {done}")
 

@@ -6,13 +6,13 @@ import platform
 import re
 import shutil
 import struct
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tailhook.bench.processes import run_once
 from tailhook.errors import TailhookError
+from tailhook.exits import run_to_end
 
 Count = Callable[[Sequence[str], Path, Mapping[str, str]], int]  # of a process: argv, payload, environment
 
@@ -79,14 +79,12 @@ def count_by_valgrind(argv: Sequence[str], payload: Path, env: Mapping[str, str]
     """
     valgrind = shutil.which("valgrind") or "valgrind"  # the hook's environment has another PATH
     with payload.open("rb") as stdin:
-        done = subprocess.run(  # noqa: S603 - the command that the caller measures
+        done = run_to_end(
             [valgrind, "--tool=callgrind", "--trace-children=yes", "--callgrind-out-file=/dev/null", *argv],
             stdin=stdin,
             env={**env, "PYTHONHASHSEED": "0"},
-            capture_output=True,
             text=True,
             errors="replace",
-            check=False,
         )
     found = re.findall(r"Collected : (\d+)", done.stderr)
     if not found:

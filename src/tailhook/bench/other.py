@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook.errors import TailhookError
+from tailhook.exits import run_to_end
 from tailhook.hook.answer import describe
 
 OTHER_TIMEOUT_S = 30.0  # for an installation's answer, even on a busy computer
@@ -25,9 +26,7 @@ def printed_by(argv: "Sequence[str | Path]", env: Mapping[str, str] | None = Non
     Raises OtherError.
     """
     try:
-        done = subprocess.run(  # noqa: S603 - an installation that the user names, or our own
-            argv, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=OTHER_TIMEOUT_S
-        )
+        done = run_to_end(argv, env=env, stdin=subprocess.DEVNULL, timeout=OTHER_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise OtherError(f"it did not end within {OTHER_TIMEOUT_S:g} s") from None
     except OSError as error:

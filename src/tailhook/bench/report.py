@@ -6,7 +6,6 @@ import os
 import platform
 import shlex
 import statistics
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,6 +18,7 @@ import tailhook
 from tailhook.bench.intervals import Estimate, change_since
 from tailhook.bench.rounds import Limits, Subject, make_title
 from tailhook.errors import TailhookError
+from tailhook.exits import run_to_end
 from tailhook.hook.answer import plain
 
 LEGEND = "x bare, x true, x other: times bare Python (it starts and does nothing), /bin/true, and the other hook"
@@ -53,9 +53,7 @@ def bench_facts(subjects: Sequence[Subject], limits: Limits, verdicts: Mapping[s
 def processor_name() -> str | None:
     """Return the name of the processor's model, None if it is not known."""
     if sys.platform == "darwin":
-        words = subprocess.run(
-            ["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, check=False
-        )
+        words = run_to_end(["/usr/sbin/sysctl", "-n", "machdep.cpu.brand_string"], text=True)
         return words.stdout.strip() or None
     try:
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
@@ -72,12 +70,7 @@ def commit_of(package: Path) -> str | None:
     found = ""
     for words in (["ls-files", "--error-unmatch", "__init__.py"], ["describe", "--always", "--dirty", "--abbrev=12"]):
         try:
-            done = subprocess.run(  # noqa: S603 - with a folder of our own
-                ["git", "-C", package, *words],  # noqa: S607
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = run_to_end(["git", "-C", package, *words], text=True)
         except OSError:
             return None
         if done.returncode:

@@ -15,7 +15,7 @@ from pathlib import Path
 import tailhook
 from tailhook.bench.other import OtherError, is_argv, printed_by
 from tailhook.errors import TailhookError
-from tailhook.exits import signals_held
+from tailhook.exits import run_to_end, signals_held
 from tailhook.hook.answer import describe
 from tailhook.pool.control import find_pool
 from tailhook.pool.installation import POOLS, client_folder_of
@@ -105,9 +105,7 @@ def wait_for_worker(client: str, env: dict[str, str]) -> None:
             )
         began = time.time_ns()
         payload = '{"hook_event_name": "Stop", "session_id": "bench"}'
-        subprocess.run(  # noqa: S603 - the client that was just written
-            [client, "hook"], input=payload, env=env, cwd=env["HOME"], capture_output=True, text=True, check=False
-        )
+        run_to_end([client, "hook"], input=payload, env=env, cwd=env["HOME"], text=True)
         answered.add(began, time.time_ns(), "")
 
 

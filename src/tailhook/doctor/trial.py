@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tailhook.exits import temporary_folder
+from tailhook.exits import run_to_end, temporary_folder
 from tailhook.hook.answer import describe
 from tailhook.hook.machines import MACHINES
 from tailhook.install.command import ENTRY, client_of, is_ours, machines_of, shell_command
@@ -197,9 +197,7 @@ def fault_of(interpreter: str, entry: str) -> str:
         f"import sys; sys.path.insert(0, {entry.removesuffix(ENTRY)!r}); import tailhook._core, tailhook.hook.process"
     )
     try:
-        done = subprocess.run(  # noqa: S603 - the interpreter that the settings name
-            [interpreter, "-I", "-S", "-c", code], capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S
-        )
+        done = run_to_end([interpreter, "-I", "-S", "-c", code], text=True, timeout=RUN_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"its interpreter does not start: {error}"
     if done.returncode:
@@ -239,15 +237,7 @@ class Stage:
 
     def run(self, command: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
         """Run a command as the host runs a hook. Raises OSError and TimeoutExpired."""
-        return subprocess.run(  # noqa: S603 - the command that the settings name
-            command,
-            input=self.payload,
-            env=self.environment,
-            cwd=self.project,
-            capture_output=True,
-            check=False,
-            timeout=RUN_TIMEOUT_S,
-        )
+        return run_to_end(command, input=self.payload, env=self.environment, cwd=self.project, timeout=RUN_TIMEOUT_S)
 
     def timed(self, commands: Sequence[Sequence[str]], rounds: int) -> list[list[Timed]]:
         """Return the time of each command in each round.

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailhook.errors import TailhookError
+from tailhook.exits import run_to_end
 from tailhook.hook.answer import describe
 from tailhook.install.command import client_of
 from tailhook.install.hooks import SettingsError, find_ours
@@ -58,14 +59,7 @@ def prepare_client() -> str:
     try:
         write_installation(real_interpreter(), keeps_socket=True)
         environment = {"PATH": os.defpath, "TAILHOOK_DISABLE": "1", "TAILHOOK_NO_POOL": "1"}
-        done = subprocess.run(  # noqa: S603 - the package's own program
-            [path, "hook"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment,
-            check=False,
-            timeout=TRIAL_TIMEOUT_S,
-        )
+        done = run_to_end([path, "hook"], stdin=subprocess.DEVNULL, env=environment, timeout=TRIAL_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         raise NoClientError(f"{path} did not end within {TRIAL_TIMEOUT_S:g} s") from None
     except OSError as error:
