@@ -18,6 +18,8 @@ from support.daemon import daemon_in, spooled, wait_until
 from support.host import HANGS_S, Started, tailhook
 from support.terminal import Terminal
 
+from tailhook.stores.processes import process_start
+
 needs_bash = pytest.mark.skipif(shutil.which("bash", path="/bin") is None, reason="no /bin/bash here")
 RUN = [sys.executable, "-m", "tailhook", "run", "--"]
 # Prints that it is ready, then each signal that comes, until the last one of its argv comes.
@@ -303,6 +305,21 @@ def test_the_session_is_shown_from_its_start_and_closed_at_its_end(daemon):
         wrapper.stdin.close()
         wrapper.wait(30)
     assert plate_of(daemon)["status"] == "closed"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not show when a process started")
+@pytest.mark.skipif(sys.platform != "linux", reason="macOS does not show when a process started")
+def test_a_command_that_ends_before_it_is_registered_leaves_no_session_that_seems_to_start(daemon):
+    def register(pid, started):
+        code = f"from tailhook.plates.run import register; register('late', {pid}, {started})"
+        subprocess.run([sys.executable, "-c", code], env=daemon.env, cwd=daemon.home, check=True)
+
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as command:
+        started = process_start(command.pid)
+    register(command.pid, 0)
+    assert plate_of(daemon) is None
+    register(command.pid, started)
+    wait_until(lambda: plate_of(daemon)["status"] == "closed")
 
 
 def test_the_commands_hooks_name_its_run(daemon):

@@ -64,7 +64,8 @@ def run_wrapped(argv: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"tailhook: {plain(argv[0])}: {error.strerror}\n")
         return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    registering = threading.Thread(target=register, args=(run_id, command.pid), daemon=True)
+    started = process_start(command.pid)  # now: it may have ended when the modules for the registration are loaded
+    registering = threading.Thread(target=register, args=(run_id, command.pid, started), daemon=True)
     registering.start()
     while command.poll() is None:
         number, sent = next_signal(watched)
@@ -120,13 +121,19 @@ def is_foreground() -> bool:
         os.close(terminal)
 
 
-def register(run_id: str, pid: int) -> None:
-    """Register the session, so that the boards show it before its first event. Without a daemon, do nothing."""
+def register(run_id: str, pid: int, started: int) -> None:
+    """Register the session, so that the boards show it before its first event. Without a daemon, do nothing.
+
+    If its end was reported before, nothing but its process shows the daemon that it has ended.
+
+    started: of `process_start`. 0 on Linux: the process has ended, and nothing is registered.
+    """
+    if not started and sys.platform == "linux":
+        return
     try:
         from tailhook.plates import client  # imported here because it loads slowly
 
-        project, started = str(Path.cwd()), process_start(pid) or None
-        fields = {"project_path": project, "run_id": run_id, "pid": pid, "pid_started": started}
+        fields = {"project_path": str(Path.cwd()), "run_id": run_id, "pid": pid, "pid_started": started or None}
         with suppress(client.VersionError):  # it may know the route all the same
             client.ensure_daemon()
         client.request("POST", "/plates/register", json=fields)
