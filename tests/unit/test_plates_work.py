@@ -102,6 +102,11 @@ def test_after_a_stop_with_sub_agents_the_agents_lane_shows_that_they_go_on():
         ),
         ([row(1, "tool_start", "Bash"), row(4, "interrupted")], [("Bash", 1, 4, "")]),
         ([row(1, "tool_start", "Bash"), row(4, "stop", agent="a")], [("Bash", 1, None, "")]),
+        (
+            [row(1, "tool_start", "Bash"), row(2, "tool_start", "Edit", "a"), row(4, STOP, agent="a")],
+            [("Edit", 2, 4, ""), ("Bash", 1, None, "")],
+        ),
+        ([row(1, "tool_start", "Bash"), row(4, STOP)], [("Bash", 1, None, "")]),
         ([row(4, "tool_call", "Bash")], []),
         ([row(4, "tool_start", "Bash"), row(3, "tool_call", "Bash")], [("Bash", 4, 4, "")]),
     ],

@@ -12,6 +12,8 @@ from support.plate_situations import APPROVAL, CLOSED, ERROR, IDLE, RUNNING, pla
 
 from tailhook.plates.display import describe_plate
 from tailhook.plates.health import Health
+from tailhook.plates.notice_settings import NoticeSettings
+from tailhook.plates.notices import DELAY_S, NoticeQueue
 from tailhook.plates.signs import last_write
 
 
@@ -123,6 +125,45 @@ def test_a_paused_loop_is_still_shown_when_the_last_sub_agent_has_stopped(databa
     database.record(report("stop_paused"))
     database.record(report("subagent_stop", agent_id="a"))
     assert (status(database), describe_plate(database.get("s"), "p")["activity"]["words"]) == ("idle", "loop paused")
+
+
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_session_has_finished_when_its_last_sub_agent_has_and_a_notice_reports_that(database, seen):
+    queue = NoticeQueue("me")
+    for at, kind, agent in (
+        (0, "prompt_submit", None),
+        (1, "subagent_start", "a"),
+        (2, "subagent_start", "b"),
+        (60, "stop", None),
+        (300, "subagent_stop", "a"),
+        (900, "subagent_stop", "b"),
+    ):
+        fields = {"agent_id": agent, "transcript_path": "/t", "ts": at * 1000, "mono": at * 1000}
+        database.record(report(kind, **fields), owner="me")
+        if seen and kind == "stop":
+            database.mark("s", seen=True)
+        queue.note(database.get("s"), at, at)
+        notices = queue.take(NoticeSettings(), at + DELAY_S, 0, str)
+        assert [notice.kind for notice in notices] == (["finished"] if at == 900 else [])
+    shown = describe_plate(database.get("s"), "p")
+    assert (shown["group"], shown["turn_until"]) == ("finished", "1970-01-01T00:15:00.000Z")
+
+
+def test_a_killed_sub_agent_finishes_the_turn_of_its_session_when_the_daemon_finds_that(database, tmp_path):
+    transcript = tmp_path / "rollout.jsonl"
+    started(database, transcript)
+    stopped_at = database.get("s")["finished_at"]
+    transcript.write_text(rollout("task_started", "turn_aborted"))
+    Health(database, "me", lambda: True).check()
+    assert database.get("s")["finished_at"] > stopped_at
+
+
+def test_the_end_of_a_dialog_of_a_finished_session_does_not_finish_it_again(database):
+    database.record(report("prompt_submit"))
+    database.record(report("stop", ts=5000, mono=5000))
+    for kind in ("input_asked", "input_given"):
+        database.record(report(kind, tool_name="mcp__db", ts=9000, mono=9000))
+    assert (status(database), database.get("s")["finished_at"]) == ("idle", 5000)
 
 
 CLAUDE = {"agent_program": "claude-code"}

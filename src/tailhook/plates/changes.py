@@ -108,6 +108,7 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         follow_turn(new, event, min(report.ts, now), report.by_host)
         if event.kind is EventKind.STOP:
             new["reply"] = report.reply
+    follow_last_agent(new, before, after, min(report.ts, now))
     if is_moved:
         set_newest_event(new, report, event)
     if after != before:
@@ -134,6 +135,16 @@ def follow_turn(plate: Plate, event: Event, at: int, by_host: bool = False) -> N
         plate["finished_at"] = None
     elif event.kind is EventKind.SESSION_START and plate["finished_at"] is not None:
         plate["seen_at"] = at  # the person who starts it sees how it ended
+
+
+def follow_last_agent(plate: Plate, before: Situation, after: Situation, at: int) -> None:
+    """Store that a turn has ended if the last sub-agent has, after its session had stopped.
+
+    at: when that happened, in Unix milliseconds.
+    """
+    stopped_at = plate["finished_at"]
+    if stopped_at is not None and before.own is Status.IDLE and before.agents and after.status is Status.IDLE:
+        plate["finished_at"], plate["seen_at"] = max(stopped_at, at), None
 
 
 def count_background_agents(plate: Plate, report: Report, event: Event) -> int | None:

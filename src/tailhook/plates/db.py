@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import follow_turn, set_situation, situation_of
+from tailhook.plates.changes import follow_last_agent, follow_turn, set_situation, situation_of
 from tailhook.plates.rows import (
     PENDING,
     RacedError,
@@ -248,7 +248,8 @@ class Database:
                     if found is None or found["version"] != plate["version"]:
                         return False
                     at = at or Moment(now, uptime_ms() if found["host"] == os.uname().nodename else None)
-                    after, _ = follow(situation_of(found), event, detail)
+                    before = situation_of(found)
+                    after, _ = follow(before, event, detail)
                     stored = {
                         **dict.fromkeys(EVENT_COLUMNS),
                         "event_id": event_id,
@@ -265,6 +266,7 @@ class Database:
                     new = found.copy()
                     set_situation(new, after, at.ts, now)
                     follow_turn(new, event, min(at.ts, now))
+                    follow_last_agent(new, before, after, min(at.ts, now))
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False
                     new["silent_since"] = new["quiet_since"] = None

@@ -135,7 +135,7 @@ def find_tools(events: Sequence[Mapping[str, Any]]) -> list[ToolOut]:
     """Return the newest uses of tools, newest first.
 
     A use ends with the event of its end: with the same id, or with the same tool if the host sends no id. If the host
-    reports no end, it ends when the turn does.
+    reports no end, it ends when the turn does, or the sub-agent's.
 
     events: rows of the table `events`, oldest first.
     """
@@ -158,8 +158,18 @@ def find_tools(events: Sequence[Mapping[str, Any]]) -> list[ToolOut]:
         elif kind == EventKind.TOOL_CALL.value and (started := running.pop(key, None)):
             started["end"] = max(event["ts"], started["start"])
             started["error"] = event["error"] or ""
+        elif kind == EventKind.SUBAGENT_STOP.value and event["agent_id"]:
+            end_uses(running, event["agent_id"], event["ts"])
         elif ends_everything(event):
-            for left in running.values():
-                left["end"] = max(event["ts"], left["start"])
-            running.clear()
+            end_uses(running, None, event["ts"])
     return found[: -MAX_TOOLS - 1 : -1]
+
+
+def end_uses(running: dict[tuple[str, str], ToolOut], agent_id: str | None, at: int) -> None:
+    """End the running uses of tools of a sub-agent, or all of them (None).
+
+    at: Unix milliseconds.
+    """
+    for key in [key for key in running if agent_id in (None, key[0])]:
+        left = running.pop(key)
+        left["end"] = max(at, left["start"])
