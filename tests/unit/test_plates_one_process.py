@@ -42,6 +42,18 @@ def test_otherwise_it_stays(waiting, fields):
     assert status(waiting) != "closed"
 
 
+@pytest.mark.parametrize(("program", "then"), [("claude-code", "closed"), (None, "awaiting_approval")])
+@pytest.mark.parametrize("confirmed_at", [None, 1_800_000_000.5])
+def test_on_macos_the_session_before_is_closed_although_no_hook_knows_the_start(database, program, then, confirmed_at):
+    fields = {"host": "here", "pid": 5, "agent_program": program}
+    database.record(report("prompt_submit", ts=1000, **fields))
+    database.record(report("permission_asked:Bash", ts=2000, **fields))
+    if confirmed_at:
+        database.confirm_process(database.get("s"), confirmed_at)
+    database.record(report("session_start", session_id="new", source="clear", ts=3000, **fields))
+    assert (status(database), database.get("new")["status"]) == (then, "running")
+
+
 def test_its_late_events_do_not_open_it_and_a_resume_does(waiting):
     waiting.record(report("session_start", session_id="new", source="clear", ts=3000, **HOST))
     waiting.record(report("tool_call:Bash", ts=4000, **HOST))

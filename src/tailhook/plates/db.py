@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from tailhook.hosts import DEFAULT
 from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
 from tailhook.plates.changes import follow_last_agent, follow_turn, set_situation, situation_of
 from tailhook.plates.rows import (
@@ -221,11 +222,16 @@ class Database:
 
         A process of Claude Code has one session (2.1.329). Its hook for the end of the one before, at /clear, may be
         killed. A guessed process may be a host's with several sessions.
+
+        On macOS no hook knows when the process started. If it is another one with the same id, the first has ended.
         """
         if not report.leads_to_a_prompt() or report.pid is None or report.pid_is_guess:
             return
-        process = plates.c.pid, plates.c.pid_started, plates.c.host
-        same = sa.tuple_(*process) == (report.pid, report.pid_started, report.host)
+        same = sa.tuple_(plates.c.pid, plates.c.host) == (report.pid, report.host)
+        if report.pid_started is not None:
+            same = sa.and_(same, plates.c.pid_started == report.pid_started)
+        elif report.agent_program != DEFAULT:
+            return
         others = sa.and_(plates.c.session_id != report.session_id, IS_OPEN)
         with self.engine.connect() as tx:
             rows = [plate_of(row) for row in tx.execute(SELECT_PLATES.where(same, others)).mappings()]
