@@ -166,6 +166,16 @@ def test_resume_in_another_session_does_not_promise_that_the_loop_continues_ther
 
 
 @GROUPS
+def test_adopt_names_what_continues_a_paused_loop(project, group):
+    run = partial(project.as_agent, group)
+    assert run("start", "Go.", session="mine").returncode == 0
+    assert "paused" not in run("adopt", session="other").stdout
+    assert run("pause", session="other").returncode == 0
+    adopted = run("adopt", session="mine").stdout
+    assert adopted.endswith(f"session mine.\nIt is paused. To continue it:  tailhook {group} resume\n")
+
+
+@GROUPS
 def test_a_folder_elsewhere_is_named_before_the_command_on_its_own_line(project, group):
     below = project.folder / "below"
     (below / ".git").mkdir(parents=True)

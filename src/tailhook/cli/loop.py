@@ -38,6 +38,7 @@ from tailhook.cli.session import (
     add_prompt,
     add_stuck_after,
     advise_about_theirs,
+    advise_adopted,
     advise_resumed,
     budget_facts,
     budgets_of,
@@ -480,6 +481,7 @@ def adopt_loop(arguments: argparse.Namespace) -> None:
         arguments,
         {"path": loop.path, "session_id": owner},
         f"The loop now belongs to {whose}.{name_elsewhere(loop.path)}",
+        *advise_adopted(idle.is_loop_paused(idle.top_frame(frames)), "loop"),
     )
 
 

@@ -22,6 +22,7 @@ from tailhook.cli.session import (
     add_prompt,
     add_stuck_after,
     advise_about_theirs,
+    advise_adopted,
     advise_resumed,
     budget_facts,
     budgets_of,
@@ -344,6 +345,7 @@ def adopt_ralph(arguments: argparse.Namespace) -> None:
         arguments,
         {"path": loop.path, "session_id": owner},
         f"The ralph loop now belongs to {whose}.{name_elsewhere(loop.path)}",
+        *advise_adopted(ralph_briefing.is_ralph_paused(loop.state), "ralph"),
     )
 
 

@@ -217,6 +217,11 @@ def advise_resumed(owner: str, group: str) -> str:
     return "It continues at the agent's next stop. If the agent has stopped already, send it a prompt."
 
 
+def advise_adopted(is_paused: bool, group: str) -> list[str]:
+    """Return a line about an adopted loop if it is paused: to adopt it does not continue it.  group: as above."""
+    return [f"It is paused. To continue it:  tailhook {group} resume"] if is_paused else []
+
+
 def is_of_another_session(owner: str) -> bool:
     """Return whether a loop belongs to another session than this one.  owner: as above."""
     return known_session(owner) not in (None, current_session())
