@@ -131,6 +131,14 @@ def test_a_prompt_and_a_message_are_one_short_line_without_secrets(database, fie
     assert "abcdefgh1234" not in found
 
 
+def test_a_long_command_of_another_program_ends_with_an_ellipsis(database):
+    for length in (200, 201):
+        command = "make " + "x" * (length - 5)
+        database.record(report("tool_start:Bash", tool_params={"command": command}))
+        text = shown(database)["activity"]["text"]
+        assert text == (command if length == 200 else command[:199] + "…")
+
+
 # ---- sub-agents --------------------------------------------------------------
 
 

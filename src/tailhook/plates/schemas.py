@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from tailhook.hook.plates import MAX_CHOICES, MAX_REPORTED_CHARS, TERMINAL_VARIABLES, TOOL_SUBJECTS
 from tailhook.hosts import DEFAULT
 from tailhook.machines.plates import STARTED, UNTIL_STOP, Detail, Event, EventKind
-from tailhook.machines.quoting import plain_words
+from tailhook.machines.quoting import plain_words, shortened
 from tailhook.machines.secrets import MASK, is_secret_name, mask
 
 Name = Annotated[str, Field(min_length=1, max_length=500, pattern=r"^[^\x00]*$")]  # PostgreSQL indexes 2,704 bytes
@@ -205,7 +205,7 @@ class Report(BaseModel):
     def detail(self) -> Detail:
         """Return the event's other facts, for the state machine."""
         params = self.tool_params or {}
-        about = find_subject(params)[:MAX_DETAIL_CHARS]
+        about = clip_subject(find_subject(params))
         if self.event_type == EventKind.SUBAGENT_START.value:
             about = UNTIL_STOP if self.agent_program == DEFAULT else self.transcript_path or ""
         return Detail(
@@ -234,6 +234,11 @@ class Report(BaseModel):
 def find_subject(params: dict[str, Any]) -> str:
     """Return what a tool works on, from its input, such as a command or a file; "" if it has nothing of that kind."""
     return str(next(filter(None, map(params.get, ("file_path", *TOOL_SUBJECTS))), ""))
+
+
+def clip_subject(subject: str) -> str:
+    """Return the beginning of what a tool works on. An ellipsis shows that it was cut."""
+    return subject if len(subject) <= MAX_DETAIL_CHARS else shortened(subject, MAX_DETAIL_CHARS)
 
 
 def choices_in(params: dict[str, Any]) -> tuple[str, ...]:
