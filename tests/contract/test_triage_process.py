@@ -65,6 +65,19 @@ def test_the_sample_of_the_page_begins_a_pipeline_that_runs_to_its_end(project):
     assert phase(path) == "complete"
 
 
+def test_a_session_runs_its_own_pipeline_beside_anothers(project):
+    theirs = project.triage({**MOVING, "session_id": "theirs"}, name="a_triage.json")
+    ours = project.triage({**MOVING, "session_id": "ours"}, name="b_triage.json")
+    assert "b_triage.json" in project.as_agent("triage", "status", session="ours").stdout
+    assert blocked_for(project.stop("Hm.", session_id="ours"), "triage-aggregator")
+    assert (phase(theirs), phase(ours)) == ("triage", "aggregation")
+    assert project.stop("Hm.", session_id="a third one").allowed
+    status = project.as_agent("triage", "status", session="a third one").stdout
+    assert "a_triage.json" in status
+    assert "may stop: another session's pipeline" in status
+    assert blocked_for(project.stop("Hm.", session_id="theirs"), "triage-aggregator")
+
+
 def test_a_change_is_saved_before_the_answer_laid_out_and_with_its_time(project):
     state = {**MOVING, "note": {"kept": [1.0, None, {}]}, "updated_at": "before"}
     path = project.triage(json.dumps(state).replace("1.0,", "1.00,"))

@@ -12,8 +12,9 @@ from tailhook.hook.event import load_config
 from tailhook.hook.machines import MACHINES
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.triage import ENDING, Pipeline, decide_pipeline, find_pipeline
+from tailhook.hosts import current_session
 from tailhook.machines import format_value
-from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries, Facts
+from tailhook.machines.triage import ALL_COLUMNS, REQUIRED_PLANS, REQUIRED_REVIEWS, Entries, Facts, may_run
 
 
 def add(commands: Commands) -> None:
@@ -26,7 +27,12 @@ def add(commands: Commands) -> None:
 def print_triage_status(arguments: argparse.Namespace) -> None:
     """Print the phase, the counts, the groups, and the verdict of the next stop."""
     config = load_config(project_root({}))
-    pipeline = find_pipeline(list(project_folders({})), config.get("triage", {}).get("state_dirs"))
+    session = current_session()
+    pipeline = find_pipeline(
+        list(project_folders({})),
+        config.get("triage", {}).get("state_dirs"),
+        lambda found: not session or may_run(found.state, session, unbound_acts=True),
+    )
     facts = pipeline_facts(config, pipeline)
     print_facts(arguments, facts, *format_pipeline(facts))
 
@@ -44,7 +50,7 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
             raise CommandError(f"{plain(pipeline.path)}: {error}. Run the command again.") from None
         entries = None if columns is None else Entries(ALL_COLUMNS, columns)
     owner = state.get("session_id")
-    session_id = owner if isinstance(owner, str) else ""
+    session_id = current_session() or (owner if isinstance(owner, str) else "")
     unbound_acts = config.get("hook", {}).get("unbound") != "refuse"
     verdict = decide_pipeline(pipeline, Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts))
     fix_planning = state.get("fix_planning")

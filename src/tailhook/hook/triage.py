@@ -10,7 +10,7 @@ from tailhook.stores.jsonfile import JsonFile, find_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
     from tailhook.hook.event import HookEvent
@@ -87,10 +87,15 @@ class Pipeline:
 def ask(event: "HookEvent") -> "Verdict[triage.StateEdits] | None":
     """Decide and save the new state; return the verdict, or None if no pipeline is running.
 
-    Reads the state files of the project's folders until one is not complete. If `triage.while_active` is "progress" and
-    the verdict is a block, keeps a hash of the state in the private state folder.
+    Reads the state files of the project's folders until the session may run one that is not complete. If
+    `triage.while_active` is "progress" and the verdict is a block, keeps a hash of the state in the private state
+    folder.
     """
-    pipeline = find_pipeline(event.folders, event.setting("triage", "state_dirs"))
+    pipeline = find_pipeline(
+        event.folders,
+        event.setting("triage", "state_dirs"),
+        lambda found: triage.may_run(found.state, event.session_id, event.unbound_acts),
+    )
     if pipeline is None:
         return None
 
@@ -130,18 +135,29 @@ def decide_pipeline(pipeline: Pipeline, facts: triage.Facts) -> "Verdict[triage.
     return triage.decide(pipeline.state, pipeline.entries, facts)
 
 
-def find_pipeline(folders: "Sequence[str]", state_dirs: "Sequence[str] | None") -> Pipeline | None:
+def find_pipeline(
+    folders: "Sequence[str]",
+    state_dirs: "Sequence[str] | None",
+    is_ours: "Callable[[Pipeline], bool]" = lambda found: True,
+) -> Pipeline | None:
     """Return the first pipeline that is not complete: folders in order, in each the names in byte order.
+
+    Another session's is returned only if all are.
 
     folders: the ones to search for a project's files.
     state_dirs: the configured folders of states, absolute or below one of `folders`; None for the default ones.
+    is_ours: returns whether the session may run a pipeline.
     """
+    theirs = None
     for folder, names in state_folders(folders, state_dirs or MACHINES["triage"].get("marker_files", ())):
         for file in find_files(folder, names, ENDING):
             pipeline = Pipeline(file)
-            if not pipeline.is_complete():
+            if pipeline.is_complete():
+                continue
+            if is_ours(pipeline):
                 return pipeline
-    return None
+            theirs = theirs or pipeline
+    return theirs
 
 
 def state_folders(folders: "Sequence[str]", state_dirs: "Sequence[str]") -> "Iterator[tuple[str, list[str]]]":

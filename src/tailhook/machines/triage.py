@@ -146,7 +146,7 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Sta
         return broken("the state is not an object", facts)
     if facts.stop_hook_active and not facts.while_active:
         return Verdict("allow", "this turn was blocked before (stop_hook_active)")
-    if not owns(facts.session_id, (state.get("session_id"),), facts.unbound_acts):
+    if not may_run(state, facts.session_id, facts.unbound_acts):
         return Verdict("allow", "another session's pipeline")
     if facts.paused:
         return Verdict("allow", "paused: a background task is running")
@@ -169,6 +169,14 @@ def decide(state: object, entries: Entries | None, facts: Facts) -> "Verdict[Sta
     if phase == "complete":
         return Verdict("allow", "the pipeline is complete")
     return broken(f"unknown phase {format_value(phase)}", facts)
+
+
+def may_run(state: object, session_id: str, unbound_acts: bool) -> bool:
+    """Return whether a session may run a pipeline; True if the state is not an object: each session reports that.
+
+    session_id, unbound_acts: as in Facts.
+    """
+    return not isinstance(state, dict) or owns(session_id, (state.get("session_id"),), unbound_acts)
 
 
 # ---- phase triage ------------------------------------------------------------
