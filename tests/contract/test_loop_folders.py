@@ -60,6 +60,19 @@ def test_the_nearest_live_loop_is_found_first(project, inner, started, group):
     assert f"It is in {project.folder}." in run(project, group, "cancel", inner)
 
 
+def test_a_stop_finds_the_loop_of_the_repository_although_one_of_the_agents_folder_has_ended(project, started):
+    below = project.folder / "below"
+    below.mkdir()
+    (project.folder / ".git").mkdir(exist_ok=True)
+    for words in (("start", "Go."), ("cancel",)):
+        run(project, "loop", words[0], below, *words[1:], CLAUDE_PROJECT_DIR=str(below))
+    assert (below / ".jwz").is_dir()
+    started("loop", project.folder)
+    project.argv = [*project.argv[:-1], "idle"]
+    assert f"running in {project.folder}/.jwz" in run(project, "loop", "status", below)
+    assert not project.stop("Hm.", cwd=str(below)).allowed
+
+
 @GROUPS
 def test_a_paused_loop_is_found_like_a_running_one(project, inner, started, group):
     started(group, project.folder)

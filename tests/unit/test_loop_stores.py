@@ -85,6 +85,20 @@ def test_the_first_folder_with_a_loop_counts(project, tmp_path):
     assert found.state["run_id"] == "later"
 
 
+@pytest.mark.parametrize("end", [{"event": "DONE"}, {"event": "DONE", "stack": []}, {"event": "ABORT", "stack": []}])
+def test_a_loop_that_has_ended_does_not_hide_one_in_a_later_folder(project, tmp_path, end):
+    jwz.post(project, json.dumps({**STATE, **end}))
+    later = tmp_path / "later"
+    later.mkdir()
+    write(later, PAGE)
+    folders = [str(project), str(later)]
+    assert loop.find_loop(folders).path == f"{project}/.jwz"  # a file counts only without a store
+    jwz.post(later, json.dumps({**STATE, **end}))
+    assert loop.find_loop(folders).path == f"{project}/.jwz"
+    jwz.post(later, json.dumps(STATE))
+    assert loop.find_loop(folders).path == f"{later}/.jwz"
+
+
 def test_a_file_is_found_behind_folders_without_one(project, tmp_path):
     write(project, PAGE)
     assert loop.find_loop([str(tmp_path), str(project)]).path == f"{project}/.claude/{FALLBACK_FILE}"

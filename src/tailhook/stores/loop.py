@@ -85,11 +85,13 @@ class JwzLoop:
 def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoop | FileLoop | None":
     """Return the loop of the first folder with one: a state in a store's message, otherwise a fallback file.
 
+    The state of a loop that has ended is returned only if no other folder has a store with a loop.
+
     seconds: how long a large store may be read for the first time; None for as long as it takes.
 
     Raises OSError with its path if an existing store or file cannot be read, or only by following a link.
     """
-    folders = list(folders)
+    folders, ended = list(folders), None
     for folder in folders:
         store = Store.find(folder)
         if store is None:
@@ -100,7 +102,11 @@ def find_loop(folders: "Iterable[str]", seconds: float | None = None) -> "JwzLoo
             error.filename = f"{store.path}/{MESSAGES_FILE}"
             raise
         if loop.newest and is_state(loop.state):
-            return loop
+            if not has_ended(loop.state):
+                return loop
+            ended = ended or loop
+    if ended is not None:
+        return ended
     for folder in folders:
         try:
             posix.lstat(f"{folder}/.claude/{FALLBACK_FILE}")
@@ -153,6 +159,11 @@ def parse_body(body: str) -> object:
 def is_state(body: object) -> bool:
     """Return whether a message's body is a state of the idle machine: an object without `schema` is another tool's."""
     return not isinstance(body, dict) or body.get("schema") is not None
+
+
+def has_ended(state: object) -> bool:
+    """Return whether a state is that of a loop that has ended: nothing is left to do at a stop."""
+    return isinstance(state, dict) and (state.get("event") == "DONE" or not state.get("stack"))
 
 
 def edits_between(
