@@ -207,9 +207,22 @@ def test_the_sub_agents_of_a_turn_of_claude_code_are_counted_from_their_start(da
         ("prompt_submit", 1, "running"),
     ],
 )
-def test_a_killed_sub_agent_of_claude_code_does_not_hold_its_session(database, words, left, then):
-    """It has no SubagentStop, and a stop lists the others."""
-    assert counted(database, "prompt_submit", "a/subagent_start", words) == ([0, 1, left], then)
+@pytest.mark.parametrize("tools", [[], ["a/tool_start:Bash"]])
+def test_a_killed_sub_agent_of_claude_code_does_not_hold_its_session(database, words, left, then, tools):
+    """It has no SubagentStop, its tool has no end, and a stop lists the others."""
+    found, status_then = counted(database, "prompt_submit", "a/subagent_start", *tools, words)
+    assert (found[-2:], status_then) == ([1, left], then)
+
+
+def test_a_compaction_ends_no_sub_agent_of_claude_code(database):
+    assert counted(database, "prompt_submit", "a/subagent_start")[0][-1] == 1
+    database.record(report("session_start", source="compact", transcript_path="/t", **CLAUDE))
+    assert describe_plate(database.get("s"), "p")["agents"] == 1
+
+
+def test_a_sub_agent_of_claude_code_that_waits_for_the_person_is_shown_after_the_stop(database):
+    started = "prompt_submit", "a/subagent_start", "a/tool_start:Bash", "a/permission_asked:Bash"
+    assert counted(database, *started, "stop")[1] == "awaiting_approval"
 
 
 def test_a_start_of_claude_code_that_is_reported_after_the_stop_does_not_count(database):

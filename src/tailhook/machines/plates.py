@@ -301,8 +301,9 @@ def left_open(before: Situation, event: Event, detail: Detail) -> Tools:
         event.kind is EventKind.TURN_ENDED and before.own is not Status.RUNNING
     ):
         return before.tools
-    goes_on = event.kind in (EventKind.STOP_BLOCKED, EventKind.PROMPT_SUBMIT)
-    others = tuple(tool for tool in before.tools if tool.agent_id and (goes_on or tool.about != UNTIL_STOP))
+    goes_on = event.kind in (EventKind.STOP_BLOCKED, EventKind.PROMPT_SUBMIT) or detail.is_hosts
+    gone = set() if goes_on else {tool.agent_id for tool in before.tools if tool.about == UNTIL_STOP}
+    others = tuple(tool for tool in before.tools if tool.agent_id and (tool.wait or tool.agent_id not in gone))
     if event == Event(EventKind.STOP):
         others = marked(others, UNSURE)
     ends_turn = event.kind in (EventKind.STOP_BLOCKED, EventKind.TURN_ENDED) or event == Event(EventKind.STOP)
