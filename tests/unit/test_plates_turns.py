@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from support.plate_reports import asked, report
+from support.plate_reports import asked, report, status
 
 from tailhook.machines.plates import HEALTH_CHECK_INTERVAL, STUCK_TIMEOUT, Look, Status, is_stuck
 from tailhook.plates.display import describe_plate, describe_statuses
@@ -68,6 +68,8 @@ def test_a_prompt_begins_the_next_turn(database, by_host):
         (["stop", "tool_call", "stop"], "finished"),  # another program's hook sent the agent on
         (["interrupted"], "rest"),  # the person was there
         (["stop", "tool_call", "interrupted"], "rest"),
+        (["interrupted", "turn_ended"], "rest"),  # the host's notice after a minute
+        (["stop_failure", "turn_ended", "health_check_recovery"], "rest"),
         (["stop", "session_start"], "rest"),
         (["stop", "session_end"], "rest"),
         (["stop:overloaded"], "waits"),
@@ -89,6 +91,44 @@ def test_a_session_that_got_no_prompt_has_not_finished(database):
     database.record(report("session_start", source="startup"))
     database.record(report("turn_ended"))
     assert (group(database), shown(database)["turn_since"]) == ("rest", None)
+
+
+@pytest.mark.parametrize("end", [[], ["interrupted"], ["stop_failure"], ["permission_asked:Bash"]])
+@pytest.mark.parametrize("source", ["resume", "clear"])
+def test_a_session_whose_turn_was_cut_off_has_not_finished_when_it_is_started_again(world, end, source):
+    for kind in ["prompt_submit", *end, "session_end"]:
+        world.event("s", kind)
+    world.event("s", "session_start", source=source)
+    world.now += HEALTH_CHECK_INTERVAL
+    world.health.check()
+    after = shown(world.database)
+    assert (after["status"], after["group"], after["turn_until"]) == (Status.IDLE, "rest", None)
+    world.event("s", "prompt_submit")
+    world.event("s", "stop")
+    assert group(world.database) == "finished"
+
+
+def test_a_compaction_that_a_person_asks_for_after_an_interruption_finishes_no_turn(database):
+    for kind, fields in (
+        ("prompt_submit", {}),
+        ("interrupted", {}),
+        ("session_start", {"source": "compact"}),
+        ("turn_ended", {}),
+    ):
+        database.record(report(kind, **fields))
+    assert (status(database), group(database)) == ("idle", "rest")
+
+
+def test_a_compaction_within_a_turn_does_not_change_when_it_began(database):
+    for kind, fields in (("prompt_submit", {}), ("session_start", {"source": "compact"})):
+        database.record(report(kind, ts=5000, mono=5000, **fields))
+    assert shown(database)["turn_since"] == "1970-01-01T00:00:05.000Z"
+
+
+def test_a_notice_that_nothing_happens_finishes_no_turn_while_agents_work_in_the_background(database):
+    for kind, background in (("prompt_submit", 0), ("stop", 1), ("turn_ended", 0)):
+        database.record(report(kind, background=background))
+    assert (group(database), shown(database)["turn_until"]) == ("working", None)
 
 
 def test_a_stop_with_agents_in_the_background_has_not_finished(database):

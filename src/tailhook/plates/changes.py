@@ -105,7 +105,10 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
         if event.kind in (EventKind.SESSION_START, EventKind.PROMPT_SUBMIT):
             new["terminal"] = report.terminal
     if is_newest and is_own:
-        follow_turn(new, event, min(report.ts, now), report.by_host)
+        is_at_rest = report.leads_to_a_prompt() or before.own is Status.IDLE
+        if event.kind is EventKind.SESSION_START and is_at_rest and new["finished_at"] is None:
+            new["prompted_at"] = None  # the turn before was cut off: it never ends by itself
+        follow_turn(new, event, has_become_idle(before, after), min(report.ts, now), report.by_host)
         if event.kind is EventKind.STOP:
             new["reply"] = report.reply
     follow_last_agent(new, before, after, min(report.ts, now))
@@ -117,9 +120,15 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     return Change(new if is_changed else None, after.status.value if is_moved else None)
 
 
-def follow_turn(plate: Plate, event: Event, at: int, by_host: bool = False) -> None:
+def has_become_idle(before: Situation, after: Situation) -> bool:
+    """Return whether a session's own agent worked before an event, and is idle after it."""
+    return before.own is Status.RUNNING and after.own is Status.IDLE
+
+
+def follow_turn(plate: Plate, event: Event, becomes_idle: bool, at: int, by_host: bool = False) -> None:
     """Store what an event of a session shows of its turn: when it began, and when it ended by itself.
 
+    becomes_idle: see `has_become_idle`. A host may report the end of a turn again later, also of an interrupted one.
     at: when the event happened, in Unix milliseconds.
     by_host: whether the host wrote the prompt.
     """
@@ -129,8 +138,9 @@ def follow_turn(plate: Plate, event: Event, at: int, by_host: bool = False) -> N
             plate["prompted_at"] = at
     elif event == Event(EventKind.STOP):
         plate["finished_at"], plate["seen_at"] = at, None
-    elif event.kind is EventKind.TURN_ENDED and plate["prompted_at"] is not None and plate["finished_at"] is None:
-        plate["finished_at"] = at
+    elif event.kind is EventKind.TURN_ENDED and becomes_idle:
+        if plate["prompted_at"] is not None and plate["finished_at"] is None:
+            plate["finished_at"] = at
     elif event.kind is EventKind.INTERRUPTED:
         plate["finished_at"] = None
     elif event.kind is EventKind.SESSION_START and plate["finished_at"] is not None:

@@ -18,7 +18,13 @@ from sqlalchemy.engine import Connection
 
 from tailhook.hosts import DEFAULT
 from tailhook.machines.plates import Detail, Event, EventKind, OpenTool, Status, follow, precedes
-from tailhook.plates.changes import follow_last_agent, follow_turn, set_situation, situation_of
+from tailhook.plates.changes import (
+    follow_last_agent,
+    follow_turn,
+    has_become_idle,
+    set_situation,
+    situation_of,
+)
 from tailhook.plates.rows import (
     PENDING,
     RacedError,
@@ -271,7 +277,7 @@ class Database:
                     tx.execute(statements(tx.dialect.name).insert_event, stored)
                     new = found.copy()
                     set_situation(new, after, at.ts, now)
-                    follow_turn(new, event, min(at.ts, now))
+                    follow_turn(new, event, has_become_idle(before, after), min(at.ts, now))
                     follow_last_agent(new, before, after, min(at.ts, now))
                     new["last_event_type"] = event.kind.value
                     new["unprompted"] = False

@@ -41,7 +41,7 @@ class Plate(PlateFields):
     silent_since: when the last sign of the session came, in Unix milliseconds; None unless it has been silent for too
         long, see `tailhook.machines.plates.is_silent`.
     reply: the first line of the agent's last message, from the end of a turn to the next prompt.
-    prompted_at: when a person's last prompt came, by its hook's clock.
+    prompted_at: when a person's last prompt came, by its hook's clock; None if its turn was cut off by a new start.
     finished_at: when the last turn ended by itself, by its hook's clock; None during a turn, and after an interruption.
     seen_at: when a person looked at what the last turn did, by the daemon's clock.
     quiet_since: when the last event or write to a transcript came, in Unix milliseconds; None unless a running session
