@@ -4,6 +4,7 @@ import pytest
 from support.cases import in_one_test
 from support.plate_reports import report
 
+from tailhook.machines.plates import Event, EventKind, OpenTool
 from tailhook.plates.display import describe_plate, read_error
 
 
@@ -129,6 +130,36 @@ def test_a_prompt_and_a_message_are_one_short_line_without_secrets(database, fie
     assert len(found) <= 200
     assert found.isprintable()
     assert "abcdefgh1234" not in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "text"),
+    [
+        ("stop_failure:Overloaded", "waits for you; the API refused:", "Overloaded"),
+        ("stop:Killed", "waits for you; it stopped:", "Killed"),
+        ("interrupted", "interrupted", ""),
+        ("stop_paused", "loop paused", ""),
+    ],
+)
+def test_the_hosts_notice_after_a_minute_does_not_hide_how_the_turn_ended(database, kind, words, text):
+    database.record(report("prompt_submit"))
+    for one in (kind, "turn_ended"):
+        database.record(report(one))
+        found = shown(database)["activity"]
+        assert (found["words"], found["text"]) == (words, text)
+
+
+@pytest.mark.parametrize(("kind", "words"), [("interrupted", "interrupted"), ("stop_paused", "loop paused")])
+def test_the_last_sub_agents_end_does_not_hide_how_the_turn_ended(database, kind, words):
+    for finds in (False, True):
+        database.record(report("prompt_submit"))
+        database.record(report("subagent_start", agent_id="a", transcript_path="/t"))
+        database.record(report(kind))
+        if finds:
+            assert database.apply(database.get("s"), Event(EventKind.SUBAGENT_STOP), tool=OpenTool("", "", "", "a"))
+        else:
+            database.record(report("subagent_stop", agent_id="a"))
+        assert (shown(database)["status"].value, shown(database)["activity"]["words"]) == ("idle", words)
 
 
 def test_a_long_command_of_another_program_ends_with_an_ellipsis(database):

@@ -9,7 +9,8 @@ from tailhook.plates.tables import Plate
 
 FACTS = [name for name, hint in get_type_hints(PlateFields, include_extras=True).items() if IS_FACT in get_args(hint)]
 
-AFTER_STOPS = EventKind.TURN_ENDED, EventKind.SUBAGENT_STOP  # the loop of a session is still paused
+AFTER_STOPS = EventKind.TURN_ENDED, EventKind.SUBAGENT_STOP  # after them a session still stands as in LASTING
+LASTING = STOP_PAUSED, EventKind.INTERRUPTED.value
 
 
 class Change(NamedTuple):
@@ -79,8 +80,9 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
     is_newest = is_admitted and not is_late
     is_own = not detail.agent_id
-    if event.kind is EventKind.TURN_ENDED and plate["background"]:
-        after, reaches = before, False  # the turn goes on when an agent in the background ends
+    if event.kind is EventKind.TURN_ENDED and (plate["background"] or after == before):
+        # The turn goes on when an agent in the background ends; otherwise it had ended, and the boards show how.
+        after, reaches = before, False
     is_moved = reaches or after.status is not before.status
     new = plate.copy()
     new["created_at"] = min(plate["created_at"], report.ts)
@@ -169,11 +171,16 @@ def count_background_agents(plate: Plate, report: Report, event: Event) -> int |
 def set_newest_event(plate: Plate, report: Report, event: Event) -> None:
     """Store what a board shows of an event that changes the session's status."""
     has_failed = event.has_error or event.kind is EventKind.STOP_FAILURE
-    if event.kind not in AFTER_STOPS or plate["last_event_type"] != STOP_PAUSED:
-        plate["last_event_type"] = report.event_type
+    set_newest_type(plate, report.event_type, event)
     plate["error"] = report.error if has_failed else None
     if report.tool_name and event.kind in (EventKind.TOOL_START, EventKind.PERMISSION_ASKED):
         plate["last_tool"] = report.tool_name
+
+
+def set_newest_type(plate: Plate, event_type: str, event: Event) -> None:
+    """Store the type of the newest event, unless the one before still describes the session."""
+    if event.kind not in AFTER_STOPS or plate["last_event_type"] not in LASTING:
+        plate["last_event_type"] = event_type
 
 
 def set_facts(plate: Plate, report: Report, only_empty: bool) -> None:

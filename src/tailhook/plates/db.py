@@ -22,6 +22,7 @@ from tailhook.plates.changes import (
     follow_last_agent,
     follow_turn,
     has_become_idle,
+    set_newest_type,
     set_situation,
     situation_of,
 )
@@ -279,7 +280,7 @@ class Database:
                     set_situation(new, after, at.ts, now)
                     follow_turn(new, event, has_become_idle(before, after), min(at.ts, now))
                     follow_last_agent(new, before, after, min(at.ts, now))
-                    new["last_event_type"] = event.kind.value
+                    set_newest_type(new, event.kind.value, event)
                     new["unprompted"] = False
                     new["silent_since"] = new["quiet_since"] = None
                     if after.own is not Status.RUNNING:  # the end of a sub-agent's wait ends no sub-agent
