@@ -141,9 +141,10 @@ def test_a_prompt_and_a_message_are_one_short_line_without_secrets(database, fie
         ("stop_paused", "loop paused", ""),
     ],
 )
-def test_the_hosts_notice_after_a_minute_does_not_hide_how_the_turn_ended(database, kind, words, text):
+@pytest.mark.parametrize("later", ["turn_ended", "subagent_stop"])
+def test_what_comes_after_a_turn_does_not_hide_how_it_ended(database, kind, words, text, later):
     database.record(report("prompt_submit"))
-    for one in (kind, "turn_ended"):
+    for one in (kind, later):
         database.record(report(one))
         found = shown(database)["activity"]
         assert (found["words"], found["text"]) == (words, text)

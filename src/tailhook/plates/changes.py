@@ -80,9 +80,10 @@ def apply_report(plate: Plate, report: Report, owner: str | None, now: int) -> C
     after, reaches = follow(before, event, detail, is_late) if is_admitted else (before, False)
     is_newest = is_admitted and not is_late
     is_own = not detail.agent_id
-    if event.kind is EventKind.TURN_ENDED and (plate["background"] or after == before):
-        # The turn goes on when an agent in the background ends; otherwise it had ended, and the boards show how.
-        after, reaches = before, False
+    if event.kind is EventKind.TURN_ENDED and plate["background"]:
+        after, reaches = before, False  # the turn goes on when an agent in the background ends
+    if event.kind in AFTER_STOPS and after == before and before.own is not Status.RUNNING:
+        reaches = False  # the turn had ended before, and the boards show how
     is_moved = reaches or after.status is not before.status
     new = plate.copy()
     new["created_at"] = min(plate["created_at"], report.ts)
