@@ -97,7 +97,7 @@ def test_the_permissions_tool_is_found_by_its_command_or_file(database):
 def test_what_distinguishes_uses_of_a_tool_is_bounded(database):
     database.record(report("tool_start:" + "n" * 50_000, tool_params={"command": "c" * 50_000}))
     [(_, name, about, _, _)] = database.get("s")["tools"]
-    assert (name, about) == ("n" * 200, "c" * 200)
+    assert (name, about) == ("n" * 200, "c" * 199 + "…")
 
 
 def test_the_first_event_of_a_session_may_be_a_subagents(database):
