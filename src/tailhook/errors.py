@@ -1,5 +1,7 @@
 """The library's errors. A missing file stays FileNotFoundError."""
 
+UPGRADE_ADVICE = "If tailhook is being upgraded, try again; otherwise install it again"
+
 
 class TailhookError(Exception):
     """The base of tailhook's own errors."""
@@ -19,3 +21,8 @@ class MissingExtraError(TailhookError, ImportError):
 
 class ResumeError(TailhookError, ValueError):
     """A folder cannot continue a scan: it has the rows of another question, is damaged, or is in use."""
+
+
+def is_own_part(error: ImportError) -> bool:
+    """Return whether a module of tailhook's own is missing, as during an upgrade, and not another package."""
+    return (error.name or "").partition(".")[0] == "tailhook"

@@ -1,14 +1,12 @@
 """The client of the daemon, in this process: it leaves nothing open if no daemon answers."""
 
 import gc
-import importlib
 import os
 import posix
 import socket
 
 import pytest
 
-from tailhook.cli.output import import_fault
 from tailhook.plates.client import AwayError, HangingError, connect, request
 from tailhook.plates.paths import http_socket_path, lock_path
 
@@ -53,13 +51,3 @@ def test_a_request_to_a_daemon_that_hangs_leaves_no_socket_open():
         with pytest.raises(HangingError, match="kill -9 123"), connect(timeout=0.05) as client:
             client.get("/health")
         assert open_files() == before
-
-
-def test_a_missing_part_of_tailhook_is_not_called_a_missing_package():
-    """As while an upgrade replaces the files."""
-    with pytest.raises(ImportError) as caught:
-        importlib.import_module("tailhook.plates.gone")
-    found = import_fault("install the extra", caught.value)
-    assert str(found).startswith("a part of tailhook itself is missing (No module named 'tailhook.plates.gone'). ")
-    missing = ImportError("No module named 'httpx'", name="httpx")
-    assert str(import_fault("install the extra", missing)) == "install the extra (No module named 'httpx')"

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tailhook.errors import TailhookError
+from tailhook.errors import UPGRADE_ADVICE, TailhookError, is_own_part
 from tailhook.hook.answer import describe, plain_lines
 from tailhook.machines import MAX_COUNT, whole_number
 
@@ -39,10 +39,9 @@ def import_fault(extra: str, error: ImportError) -> CommandError:
 
     extra: the advice if the module is another package's. A module of tailhook's own is missing during an upgrade.
     """
-    if (error.name or "").partition(".")[0] != "tailhook":
-        return CommandError(f"{extra} ({error})")
-    advice = "If tailhook is being upgraded, try again; otherwise install it again"
-    return CommandError(f"a part of tailhook itself is missing ({error}). {advice}")
+    if is_own_part(error):
+        return CommandError(f"a part of tailhook itself is missing ({error}). {UPGRADE_ADVICE}")
+    return CommandError(f"{extra} ({error})")
 
 
 class Commands(Protocol):

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
-from tailhook.errors import TailhookError
+from tailhook.errors import UPGRADE_ADVICE, TailhookError, is_own_part
 from tailhook.plates import paths
 from tailhook.stores.atomic import state_folder_path
 from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
@@ -40,7 +40,8 @@ def check_answer() -> Iterator[Finding]:
     try:
         from tailhook.plates.client import AwayError, HangingError, VersionError, check_running_version, request
     except ImportError as error:
-        advice = "Install what the daemon needs:  pip install 'tailhook[serve]'"
+        missing = "Install what the daemon needs:  pip install 'tailhook[serve]'"
+        advice = f"{UPGRADE_ADVICE}." if is_own_part(error) else missing
         yield finding(WARNING, f"the daemon cannot run: {error}", advice)
         yield from report_failed_start(advice)
         return
@@ -131,7 +132,7 @@ def check_database() -> Iterator[Finding]:
     import sqlalchemy as sa
     from sqlalchemy.exc import SQLAlchemyError
 
-    from tailhook.plates.opening import first_line, is_corrupt
+    from tailhook.plates.opening import DRIVER_ADVICE, first_line, is_corrupt
     from tailhook.plates.options import load_options
     from tailhook.plates.tables import is_newer, plates
 
@@ -156,7 +157,9 @@ def check_database() -> Iterator[Finding]:
             connection.execute(sa.select(plates.c.session_id).limit(1))
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
         what = f"the database {url!r} cannot be opened: {first_line(error)}"
-        if is_corrupt(error):
+        if isinstance(error, ImportError):
+            advice = f"{DRIVER_ADVICE}."
+        elif is_corrupt(error):
             advice = "The daemon renames it at its next start and begins a new one:  tailhook plates serve"
         else:
             advice = "Check that its server runs, or that its file is readable."

@@ -16,6 +16,7 @@ from tailhook.plates.db import Database
 from tailhook.plates.tables import NewerDatabaseError, Plate, known_versions, migrate, open_engine, stored_version
 
 DRIVERS = ("sqlite", "postgresql+psycopg")
+DRIVER_ADVICE = "PostgreSQL needs its driver:  pip install 'psycopg[binary]'"
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
 ASIDE = ".corrupt-"  # followed by the time, in the name of a renamed database
 COMPANIONS = ("-wal", "-shm")  # suffixes of the files that SQLite keeps beside a database
@@ -41,7 +42,9 @@ def open_database(
         return Database(url, changed, removed)
     except NewerDatabaseError as error:
         raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Upgrade tailhook") from error
-    except (SQLAlchemyError, sqlite3.Error, ImportError) as error:
+    except ImportError as error:
+        raise TailhookError(f"the database cannot be opened: {first_line(error)}. {DRIVER_ADVICE}") from error
+    except (SQLAlchemyError, sqlite3.Error) as error:
         kind = CorruptDatabaseError if is_corrupt(error) else TailhookError
         raise kind(f"the database cannot be opened: {first_line(error)}") from error
 
