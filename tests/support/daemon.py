@@ -194,8 +194,9 @@ def spooled(number: int, session: str = "s", **fields: object) -> dict:
 
 
 def refused(one: Daemon, *flags: str) -> str:
-    """Return the output of a daemon that does not start."""
-    done = tailhook("plates", "serve", *flags, env=one.env, cwd=Path.cwd())
+    """Return the output of a daemon that does not start. The default port may be another daemon's: it is not used."""
+    port = [] if "--port" in flags or "--no-port" in flags else ["--no-port"]
+    done = tailhook("plates", "serve", *flags, *port, env=one.env, cwd=Path.cwd())
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     return done.stderr
