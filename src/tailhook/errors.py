@@ -1,5 +1,7 @@
 """The library's errors. A missing file stays FileNotFoundError."""
 
+import sys
+
 UPGRADE_ADVICE = "If tailhook is being upgraded, try again; otherwise install it again"
 
 
@@ -26,3 +28,15 @@ class ResumeError(TailhookError, ValueError):
 def is_own_part(error: ImportError) -> bool:
     """Return whether a module of tailhook's own is missing, as during an upgrade, and not another package."""
     return (error.name or "").partition(".")[0] == "tailhook"
+
+
+def install_command(requirement: str) -> str:
+    """Return the command that installs a requirement where this program runs: `pip` may be another environment's.
+
+    >>> install_command("tailhook[s3]")  # doctest: +SKIP
+    "/home/me/.tailhook/bin/python -m pip install 'tailhook[s3]'"
+    """
+    import shlex  # only for this message
+
+    pip = [sys.executable, "-m", "pip"] if sys.executable else ["pip"]  # an embedded interpreter may have no name
+    return shlex.join([*pip, "install", requirement])

@@ -32,10 +32,18 @@ def test_a_missing_part_of_tailhook_is_not_called_a_missing_package():
     """As while an upgrade replaces the files."""
     with pytest.raises(ImportError) as caught:
         importlib.import_module("tailhook.plates.gone")
-    found = import_fault("install the extra", caught.value)
+    found = import_fault("the board", "board", caught.value)
     assert str(found).startswith("a part of tailhook itself is missing (No module named 'tailhook.plates.gone'). ")
+
+
+def test_a_missing_package_is_named_with_the_command_for_the_environment_of_tailhook(monkeypatch):
+    """`pip` on PATH may be another environment's, which has no tailhook."""
+    monkeypatch.setattr(sys, "executable", "/home/my user/env/bin/python")
     missing = ImportError("No module named 'httpx'", name="httpx")
-    assert str(import_fault("install the extra", missing)) == "install the extra (No module named 'httpx')"
+    assert str(import_fault("the board", "board", missing)) == (
+        "the board needs more packages (No module named 'httpx'). Install them with:  "
+        "'/home/my user/env/bin/python' -m pip install 'tailhook[board]'"
+    )
 
 
 def test_for_a_missing_part_of_tailhook_the_doctor_advises_to_install_no_package(lacks):

@@ -5,7 +5,6 @@ import sys
 
 from tailhook.cli.output import CommandError, Commands, command, import_fault
 
-MISSING_BOARD_EXTRA = "the board needs more packages. Install them with:  pip install 'tailhook[board]'"
 SAVE_TITLE, RESTORE_TITLE = "\x1b[22;2t", "\x1b[23;2t"  # of the terminal (xterm); others ignore them
 
 
@@ -30,7 +29,7 @@ def board(arguments: argparse.Namespace) -> None:
         from tailhook.board.tui import Board
         from tailhook.plates import client
     except ImportError as error:
-        raise import_fault(MISSING_BOARD_EXTRA, error) from error
+        raise import_fault("the board", "board", error) from error
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise CommandError("the board needs a terminal. Without one:  tailhook plates list")
     alerts: list[Alert] = [ring_bell] if arguments.bell else []

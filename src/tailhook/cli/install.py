@@ -17,6 +17,7 @@ from tailhook.cli.chosen_file import (
     read_settings,
 )
 from tailhook.cli.output import CommandError, Commands, command, print_lines, whole
+from tailhook.errors import install_command
 from tailhook.exits import signals_as_exits
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
@@ -279,5 +280,5 @@ def prepare_daemon() -> list[str]:
         return []
     return [
         f"Events are recorded, but no board can show them until these packages are installed: {', '.join(missing)}.",
-        "To install them:  pip install 'tailhook[serve]'",
+        f"To install them:  {install_command('tailhook[serve]')}",
     ]

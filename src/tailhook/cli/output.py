@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tailhook.errors import UPGRADE_ADVICE, TailhookError, is_own_part
+from tailhook.errors import UPGRADE_ADVICE, TailhookError, install_command, is_own_part
 from tailhook.hook.answer import describe, plain_lines
 from tailhook.machines import MAX_COUNT, whole_number
 
@@ -34,14 +34,17 @@ class UsageError(CommandError):
     exit_code = 2
 
 
-def import_fault(extra: str, error: ImportError) -> CommandError:
+def import_fault(what: str, extra: str, error: ImportError) -> CommandError:
     """Return the error for a module that cannot be imported.
 
-    extra: the advice if the module is another package's. A module of tailhook's own is missing during an upgrade.
+    what: the thing that needs it, for people.
+    extra: the extra with the module, if it is another package's. A module of tailhook's own is missing during an
+        upgrade.
     """
     if is_own_part(error):
         return CommandError(f"a part of tailhook itself is missing ({error}). {UPGRADE_ADVICE}")
-    return CommandError(f"{extra} ({error})")
+    command = install_command(f"tailhook[{extra}]")
+    return CommandError(f"{what} needs more packages ({error}). Install them with:  {command}")
 
 
 class Commands(Protocol):

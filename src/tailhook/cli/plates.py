@@ -49,8 +49,6 @@ LOCAL_ADVICE = (
     "the daemon can be reached on this computer only, so a phone cannot open the link."
     " To listen on the network:  tailhook plates serve --host 0.0.0.0"
 )
-MISSING_QR_EXTRA = "a QR code needs one more package. Install it with:  pip install 'tailhook[qr]'"
-MISSING_SERVE_EXTRA = "the daemon needs more packages. Install them with:  pip install 'tailhook[serve]'"
 
 
 def add(commands: Commands) -> None:
@@ -190,7 +188,7 @@ def serve(arguments: argparse.Namespace) -> None:
     try:
         from tailhook.plates import options
     except ImportError as error:
-        raise import_fault(MISSING_SERVE_EXTRA, error) from error
+        raise import_fault("the daemon", "serve", error) from error
     db, token = options.pop_variable(DATABASE_VARIABLE), options.pop_variable(TOKEN_VARIABLE)
     if arguments.db_file:
         db = None
@@ -216,7 +214,7 @@ def serve_with(options: "DaemonOptions", ready: "Callable[[str], None]") -> None
         from tailhook.plates import logs
         from tailhook.plates.serve import run_daemon
     except ImportError as error:
-        raise import_fault(MISSING_SERVE_EXTRA, error) from error
+        raise import_fault("the daemon", "serve", error) from error
     logs.log_to_stderr()
     run_daemon(options, ready)
 
@@ -237,7 +235,7 @@ def serve_kept() -> None:
         from tailhook.plates.options import load_options, pop_variable
         from tailhook.plates.serve import RunningError
     except ImportError as error:
-        raise import_fault(MISSING_SERVE_EXTRA, error) from error
+        raise import_fault("the daemon", "serve", error) from error
     options = load_options()
     if not options.db_file:
         options = replace(options, db=options.db or pop_variable(DATABASE_VARIABLE))
@@ -351,7 +349,7 @@ def check_daemon_version() -> None:
     try:
         from tailhook.plates.client import check_running_version
     except ImportError as error:
-        raise import_fault(MISSING_SERVE_EXTRA, error) from error
+        raise import_fault("the daemon", "serve", error) from error
     check_running_version()
 
 
@@ -375,7 +373,7 @@ def load_qr_encoder() -> "Callable[..., Any]":
     try:
         from segno import make_qr
     except ImportError as error:
-        raise CommandError(f"{MISSING_QR_EXTRA} ({error})") from error
+        raise import_fault("a QR code", "qr", error) from error
     return make_qr
 
 
@@ -396,5 +394,5 @@ def request_daemon(method: str, path: str, **options: "Any") -> "Any":
     try:
         from tailhook.plates.client import request
     except ImportError as error:
-        raise import_fault(MISSING_SERVE_EXTRA, error) from error
+        raise import_fault("the daemon", "serve", error) from error
     return request(method, path, **options)

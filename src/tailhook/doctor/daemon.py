@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
-from tailhook.errors import UPGRADE_ADVICE, TailhookError, is_own_part
+from tailhook.errors import UPGRADE_ADVICE, TailhookError, install_command, is_own_part
 from tailhook.plates import paths
 from tailhook.stores.atomic import state_folder_path
 from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
@@ -40,7 +40,7 @@ def check_answer() -> Iterator[Finding]:
     try:
         from tailhook.plates.client import AwayError, HangingError, VersionError, check_running_version, request
     except ImportError as error:
-        missing = "Install what the daemon needs:  pip install 'tailhook[serve]'"
+        missing = f"Install what the daemon needs:  {install_command('tailhook[serve]')}"
         advice = f"{UPGRADE_ADVICE}." if is_own_part(error) else missing
         yield finding(WARNING, f"the daemon cannot run: {error}", advice)
         yield from report_failed_start(advice)

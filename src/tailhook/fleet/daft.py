@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from tailhook.errors import MissingExtraError
+from tailhook.errors import MissingExtraError, install_command
 from tailhook.fleet.plan import FileRange, SourceFile
 from tailhook.fleet.question import Question
 
@@ -26,7 +26,8 @@ try:
 
     from tailhook.fleet import engines
 except ImportError as error:
-    raise MissingExtraError(f"to_daft needs Daft ({error}). Install it:  pip install 'tailhook[daft]'") from error
+    command = install_command("tailhook[daft]")
+    raise MissingExtraError(f"to_daft needs Daft ({error}). Install it:  {command}") from error
 
 # Threads of Daft drop Python objects just after its last answer. Before Python 3.14, this crashes the program if Python
 # is ending (python/cpython#87135). So these threads get time to come to rest first.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from tailhook._core import ArrowBatch, make_batch
-from tailhook.errors import MissingExtraError, TailhookError
+from tailhook.errors import MissingExtraError, TailhookError, install_command
 from tailhook.transcripts.orjson_import import orjson
 
 ENCODED_ROWS = 500  # at once, as JSON
@@ -220,7 +220,8 @@ def import_pyarrow() -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError as error:
-        message = f"Parquet and Arrow files need pyarrow ({error}). Install it:  pip install 'tailhook[scan]'"
+        command = install_command("tailhook[scan]")
+        message = f"Parquet and Arrow files need pyarrow ({error}). Install it:  {command}"
         raise MissingExtraError(message) from error
     return pyarrow
 

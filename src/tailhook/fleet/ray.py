@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tailhook.errors import MissingExtraError
+from tailhook.errors import MissingExtraError, install_command
 from tailhook.fleet.plan import FileRange, SourceFile
 from tailhook.fleet.question import Question
 
@@ -21,7 +21,8 @@ try:
 
     from tailhook.fleet import engines
 except ImportError as error:
-    raise MissingExtraError(f"to_ray needs Ray Data ({error}). Install it:  pip install 'tailhook[ray]'") from error
+    command = install_command("tailhook[ray]")
+    raise MissingExtraError(f"to_ray needs Ray Data ({error}). Install it:  {command}") from error
 
 
 def collect_ray_missing() -> engines.MissingSources:

@@ -11,12 +11,12 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from tailhook.errors import TailhookError
+from tailhook.errors import TailhookError, install_command
 from tailhook.plates.db import Database
 from tailhook.plates.tables import NewerDatabaseError, Plate, known_versions, migrate, open_engine, stored_version
 
 DRIVERS = ("sqlite", "postgresql+psycopg")
-DRIVER_ADVICE = "PostgreSQL needs its driver:  pip install 'psycopg[binary]'"
+DRIVER_ADVICE = f"PostgreSQL needs its driver:  {install_command('psycopg[binary]')}"
 CORRUPT, NOT_A_DATABASE = 11, 26  # result codes (sqlite.org/rescode.html)
 ASIDE = ".corrupt-"  # followed by the time, in the name of a renamed database
 COMPANIONS = ("-wal", "-shm")  # suffixes of the files that SQLite keeps beside a database

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 
-from tailhook.errors import MissingExtraError, SourceError
+from tailhook.errors import MissingExtraError, SourceError, install_command
 from tailhook.transcripts.urls import is_url, normalize_scheme, open_url, without_credentials
 
 TYPE_CHECKING = False
@@ -198,7 +198,8 @@ def import_zstd(name: str) -> Any:
         try:
             from backports import zstd
         except ImportError:
-            raise MissingExtraError(f"{name} is compressed with zstd: pip install 'tailhook[zstd]'") from None
+            command = install_command("tailhook[zstd]")
+            raise MissingExtraError(f"{name} is compressed with zstd: {command}") from None
     return zstd
 
 

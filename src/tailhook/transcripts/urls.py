@@ -7,7 +7,7 @@ import os
 import re
 import time
 
-from tailhook.errors import MissingExtraError, SourceError
+from tailhook.errors import MissingExtraError, SourceError, install_command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def open_store(base: str, shown: str, budget_s: float | None = None) -> Any:
         from obstore.exceptions import BaseError
         from obstore.store import from_url
     except ImportError:
-        raise MissingExtraError(f"{shown} is a URL: pip install 'tailhook[s3]'") from None
+        raise MissingExtraError(f"{shown} is a URL: {install_command('tailhook[s3]')}") from None
     options: dict[str, Any] = {}
     if base.startswith("http://"):
         options["client_options"] = {"allow_http": True}
