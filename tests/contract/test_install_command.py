@@ -149,6 +149,28 @@ def test_the_hosts_limit_is_reported_until_it_is_set(project, user_settings):
     assert json.loads(user_settings.read_text())["env"] == {CAP: "0"}
 
 
+def test_a_limit_that_another_file_of_the_host_sets_is_not_reported(project, user_settings):
+    install(project, "--block-cap", "0")
+    assert "--block-cap 0" not in install(project, "--scope", "local", "--with", "gate").stdout
+    user_settings.unlink()
+    install(project, "--scope", "local", "--block-cap", "0")
+    assert "--block-cap 0" in install(project).stdout, "other projects have the host's limit"
+
+
+def test_an_install_beside_another_one_reports_that_each_stop_counts_twice(project, user_settings):
+    install(project)
+    done = install(project, "--scope", "project")
+    (head,) = (line for line in done.stdout.splitlines() if "counts" in line)
+    assert head == "Each stop in this project counts 2 times for idle, ralph, triage:"
+    assert f"  {user_settings}: Stop\n" in done.stdout
+    assert "Keep one of them. To remove another:  tailhook uninstall --scope SCOPE" in done.stdout
+    started = project.tailhook("loop", "start", "--max", "5", "Go.")
+    assert f"each stop counts 2 times, as 2 places ask idle: {user_settings}: Stop, " in started.stderr
+    project.tailhook("uninstall", "--yes", "--scope", "project")
+    assert "counts" not in install(project).stdout
+    assert "counts" not in project.tailhook("loop", "start", "--replace", "--max", "5", "Go.").stderr
+
+
 # ---- once, and back ----------------------------------------------------------
 
 

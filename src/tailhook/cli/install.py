@@ -27,8 +27,8 @@ from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
 from tailhook.install.client import NoClientError, client_folders, files_by_client, prepare_client, remove_clients
 from tailhook.install.command import reporting_machines
-from tailhook.install.hooks_file import HooksFile
-from tailhook.install.survey import advise_cap, survey_host
+from tailhook.install.hooks_file import SCOPES, HooksFile
+from tailhook.install.survey import advise_cap, advise_one_place, find_caps, machines_asked_twice, survey_host
 from tailhook.plates import paths
 
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
@@ -109,7 +109,8 @@ def install(arguments: argparse.Namespace) -> None:
     if arguments.print_only:
         print_lines(make_settings_text(file, file.new_text, arguments, client).rstrip("\n"))
         return
-    report_cap(file, text)
+    report_cap(file, text, arguments.scope)
+    report_second(file)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
     refuse_silence(file, file.path(arguments.scope))
@@ -256,11 +257,27 @@ def machines_in_force(scope: str) -> list[str]:
     return configured_machines(load_config(project_root({})))
 
 
-def report_cap(file: HooksFile, text: str) -> None:
-    """Print that the host ends a turn before most loops end, if it does."""
+def report_second(file: HooksFile) -> None:
+    """Print that two places ask the same machines here, so each stop counts twice, if they do."""
+    installed = survey_host(file, machines_in_force("project")).installed
+    for places, names in machines_asked_twice(installed).items():
+        print_lines(
+            f"Each stop in this project counts {len(places)} times for {', '.join(names)}:",
+            *(f"{INDENT}{plain(place)}" for place in places),
+            advise_one_place(installed),
+        )
+
+
+def report_cap(file: HooksFile, text: str, scope: str) -> None:
+    """Print that the host ends a turn before most loops end, if it does.
+
+    text: of the file of this scope.
+    """
     host = file.host
-    variable = host.BLOCK_CAP_VARIABLE
-    is_set = hooks.block_cap(file, text) is not None or bool(variable and os.environ.get(variable))
+    is_set = hooks.block_cap(file, text) is not None
+    if not is_set and not file.cap_member:  # another file of the host may set it, or the environment
+        scopes = ("user",) if scope == "user" else SCOPES
+        is_set = bool(find_caps(survey_host(file, machines_in_force(scope), scopes)))
     if not host.BLOCK_CAP or is_set:
         return
     count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"

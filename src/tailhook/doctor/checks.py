@@ -37,8 +37,10 @@ from tailhook.install.settings import remove_empty_folders
 from tailhook.install.survey import (
     Survey,
     advise_cap,
+    advise_one_place,
     counts_as_unusable,
     find_caps,
+    machines_asked_twice,
     reason_of,
     repair_of,
     survey_host,
@@ -180,15 +182,10 @@ def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
 
     installed: the places of one host.
     """
-    for name in MACHINES:
-        places = [there.where for there in installed if there.asks(name)]
-        if len(places) > 1:
-            command = installed[0].file.install_command.replace("install", "uninstall")
-            scopes = ", ".join(installed[0].file.paths)
-            advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
-            if any(there.hook is None for there in installed):
-                advice += ", or disable the plugin"
-            yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {', '.join(places)}", advice)
+    for places, names in machines_asked_twice(installed).items():
+        for name in names:
+            what = f"{name} is asked {len(places)} times: {', '.join(places)}"
+            yield Finding("twice", FAILURE, what, advise_one_place(installed))
 
 
 def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:

@@ -138,6 +138,30 @@ def advise_cap(survey: Survey) -> str:
     return f":  {file.install_command} --block-cap {file.highest_cap}"
 
 
+# ---- two places that ask the same machines ------------------------------------
+
+
+def machines_asked_twice(installed: Sequence[Installed]) -> dict[tuple[str, ...], list[str]]:
+    """Return the places that ask the same machine of one host: each counts every stop. With them, the machines' names.
+
+    installed: the places of one host.
+    """
+    twice: dict[tuple[str, ...], list[str]] = {}
+    for name in MACHINES:
+        places = tuple(there.where for there in installed if there.asks(name))
+        if len(places) > 1:
+            twice.setdefault(places, []).append(name)
+    return twice
+
+
+def advise_one_place(installed: Sequence[Installed]) -> str:
+    """Return what to do if two places ask the same machines.  installed: the places of one host."""
+    command = installed[0].file.install_command.replace("install", "uninstall")
+    scopes = ", ".join(installed[0].file.paths)
+    advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
+    return f"{advice}, or disable the plugin" if any(there.hook is None for there in installed) else advice
+
+
 # ---- for the commands that start a loop --------------------------------------
 
 
