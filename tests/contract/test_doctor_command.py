@@ -582,6 +582,21 @@ def test_a_machine_that_a_project_asks_for_and_its_user_did_not_enable_is_report
     assert examined("machines") == ([], 0)
 
 
+@pytest.mark.parametrize("machines", [["idle", "gate"], []])
+def test_machines_of_the_configuration_that_an_argv_overrides_are_named(project, settings, examined, machines):
+    config = project.home / ".config" / "tailhook" / "config.json"
+    config.parent.mkdir(parents=True)
+    config.write_text(json.dumps({"hook": {"machines": machines}}))
+    assert examined("machines") == ([], 0)
+    project.tailhook("install", "--yes", "--with", "memory", "--without", "gate")
+    (finding,), code = examined("machines")
+    assert (finding["status"], code) == ("note", 0)
+    assert f"{settings}: Stop names its machines (" in finding["what"]
+    assert f"so hook.machines of {config} has no effect there" in finding["what"]
+    config.unlink()
+    assert examined("machines") == ([], 0)
+
+
 def test_gate_can_be_enabled_for_one_project_only(project, settings, examined):
     path = project.folder / ".claude" / "tailhook.json"
     path.parent.mkdir()

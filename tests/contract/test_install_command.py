@@ -171,6 +171,21 @@ def test_an_install_beside_another_one_reports_that_each_stop_counts_twice(proje
     assert "counts" not in project.tailhook("loop", "start", "--replace", "--max", "5", "Go.").stderr
 
 
+def test_an_install_reports_how_agents_get_a_command_that_is_not_on_path(project, user_settings):
+    program = Path(sys.executable).with_name("tailhook")
+    done = install(project)
+    assert "The command tailhook is not on PATH, so agents do not find it.\n" in done.stdout
+    assert f"ln -s {program} ~/.local/bin/\n" in done.stdout
+    project.env["PATH"] += f":{program.parent}"
+    assert "PATH" not in install(project).stdout
+
+
+def test_a_form_that_starts_python_is_installed_with_a_warning_about_the_removal_of_the_package(project, user_settings):
+    """Python has exit code 2 for a missing file, which hosts take for a block."""
+    said = install(project, "--cold").stdout.rpartition("The hooks are in")[2]
+    assert "Each event starts Python. Run `tailhook uninstall` before you remove the package" in said
+
+
 # ---- once, and back ----------------------------------------------------------
 
 

@@ -2,7 +2,9 @@
 
 import argparse
 import importlib.util
-import os
+import shlex
+import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -31,6 +33,10 @@ from tailhook.install.hooks_file import SCOPES, HooksFile
 from tailhook.install.survey import advise_cap, advise_one_place, find_caps, machines_asked_twice, survey_host
 from tailhook.plates import paths
 
+# Python has exit code 2 for a missing file, and hosts take that for a block.
+BEFORE_REMOVAL = (
+    "Run `tailhook uninstall` before you remove the package: without its files the host blocks each stop and prompt."
+)
 DAEMON_NEEDS = ("alembic", "fastapi", "psutil", "sqlalchemy", "sse_starlette", "uvicorn")
 
 
@@ -111,6 +117,7 @@ def install(arguments: argparse.Namespace) -> None:
         return
     report_cap(file, text, arguments.scope)
     report_second(file)
+    report_path()
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
     refuse_silence(file, file.path(arguments.scope))
@@ -196,14 +203,15 @@ def remove_unused_client() -> None:
 def prepare_form(arguments: argparse.Namespace) -> tuple[str, str]:
     """Write the native client, unless --cold is given. Return its path or "", and a line with the form's name."""
     if arguments.cold:
-        return "", "Each event starts Python."
+        return "", f"Each event starts Python. {BEFORE_REMOVAL}"
     try:
         return (
             prepare_client(),
             "Workers that stay in memory answer the events (tailhook pool status).",
         )
     except NoClientError as error:
-        return "", f"Each event starts Python, because the native client cannot be used: {plain(str(error))}."
+        why = f"because the native client cannot be used: {plain(str(error))}"
+        return "", f"Each event starts Python, {why}. {BEFORE_REMOVAL}"
 
 
 def make_settings_text(
@@ -255,6 +263,17 @@ def machines_in_force(scope: str) -> list[str]:
     if scope == "user":
         return configured_machines(read_sections(user_config(), user_bytes))
     return configured_machines(load_config(project_root({})))
+
+
+def report_path() -> None:
+    """Print how a person gets the command `tailhook` on PATH if it is not there: agents run it by its name."""
+    if shutil.which("tailhook"):
+        return
+    program = Path(sys.executable).with_name("tailhook")
+    advice = "Add the folder of its environment to PATH."
+    if program.exists():
+        advice = f"To link it into a folder of PATH:  {shlex.join(('ln', '-s', str(program)))} ~/.local/bin/"
+    print_lines("The command tailhook is not on PATH, so agents do not find it.", f"{INDENT}{plain(advice)}")
 
 
 def report_second(file: HooksFile) -> None:

@@ -28,7 +28,7 @@ from tailhook.hook.machines import MACHINES, configured_machines, machines_with
 from tailhook.hook.payload import project_folders, project_root, user_config
 from tailhook.hook.terminal_notices import SEQUENCES
 from tailhook.hosts import DEFAULT, current_session
-from tailhook.install.command import client_of, is_tailhook, reporting_machines, shell_command
+from tailhook.install.command import client_of, is_tailhook, machines_of, reporting_machines, shell_command
 from tailhook.install.hooks import hooks_of
 from tailhook.install.hooks_file import SCOPES, hooks_files
 from tailhook.install.installed import Found, Installed
@@ -86,7 +86,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     found = [there for survey in surveys for there in survey.found]
     yield from find_other_stop_hooks(found)
     yield from find_off_variables(found)
-    yield from check_configuration({*wanted, *(name for there in installed for name in there.machines)})
+    yield from check_configuration(installed, {*wanted, *(name for there in installed for name in there.machines)})
     yield from check_state_folder()
     yield from check_loops(settings)
     for client in sorted(find_clients(installed)):
@@ -260,20 +260,25 @@ def find_off_variables(found: Sequence[Found]) -> Iterator[Finding]:
 # ---- configuration and state -------------------------------------------------
 
 
-def check_configuration(enabled: Set[str]) -> Iterator[Finding]:
+def check_configuration(installed: Sequence[Installed], enabled: Set[str]) -> Iterator[Finding]:
     """Yield what is wrong with the configuration files: unreadable files, unknown keys, unusable values.
 
+    installed: the places that run tailhook.
     enabled: the machines of the configuration and of the installed hooks.
     """
-    user, root = user_config(), project_root({})
-    yield from check_config_file(user, partial(config.user_bytes, user))
-    yield from check_config_file(f"{root}/.claude/tailhook.json", partial(config.project_bytes, root), enabled)
+    own, root = user_config(), project_root({})
+    theirs = f"{root}/.claude/tailhook.json"
+    yield from check_config_file(own, partial(config.user_bytes, own), installed)
+    yield from check_config_file(theirs, partial(config.project_bytes, root), installed, enabled)
 
 
-def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | None = None) -> Iterator[Finding]:
+def check_config_file(
+    path: str, read: Callable[[], bytes], installed: Sequence[Installed], enabled: Set[str] | None = None
+) -> Iterator[Finding]:
     """Yield the findings about one configuration file.
 
     read: returns its bytes; raises OSError.
+    installed: the places that run tailhook.
     enabled: for a project's file, the machines that its user has enabled; such a file may set fewer keys.
     """
     try:
@@ -293,8 +298,27 @@ def check_config_file(path: str, read: Callable[[], bytes], enabled: Set[str] | 
         )
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
-    if enabled is not None:
+    if enabled is None:
+        yield from find_overridden_machines(path, values, installed)
+    else:
         yield from find_machines_not_enabled(path, values, enabled)
+
+
+def find_overridden_machines(path: str, values: Mapping[str, Any], installed: Sequence[Installed]) -> Iterator[Finding]:
+    """Yield a note for each hook whose argv names other machines than the user's file: those of the argv count.
+
+    values: what the file holds.
+    """
+    wanted = config.usable_values(values.get("hook"), config.KEYS["hook"]).get("machines")
+    if wanted is None:
+        return
+    for there in installed:
+        named = machines_of(there.hook.argv) if there.hook and there.asks_stops and not there.file.machines else None
+        if named and {*named} != {*wanted}:
+            names = ", ".join(named)
+            what = f"{there.where} names its machines ({names}), so hook.machines of {path} has no effect there"
+            advice = f"To change them:  {there.file.install_command} --with MACHINES --without MACHINES"
+            yield Finding("machines", NOTE, what, advice)
 
 
 def find_machines_not_enabled(path: str, values: Mapping[str, Any], enabled: Set[str]) -> Iterator[Finding]:
