@@ -1,9 +1,11 @@
 """Sources of a transcript: paths, URLs and binary files, compressed or not."""
 
+import bz2
 import gc
 import gzip
 import io
 import json
+import lzma
 import os
 import signal
 import socket
@@ -198,6 +200,27 @@ def test_utf_16_is_an_error_and_is_reported_by_a_scan(tmp_path, codec, pack):
     assert [tuple(one) for one in asked.report.skipped] == [
         (str(path), "it is UTF-16, and transcripts are UTF-8: convert it")
     ]
+
+
+@pytest.mark.parametrize(
+    ("program", "packed"),
+    [
+        ("bzip2", bz2.compress(DATA)),
+        ("xz", lzma.compress(DATA)),
+        ("lz4", b"\x04\x22\x4d\x18\x64\x40\xa7"),
+        ("zip", b"PK\x03\x04\x14\x00"),
+    ],
+    ids=["bzip2", "xz", "lz4", "zip"],
+)
+def test_another_compression_is_an_error_and_is_reported_by_a_scan(tmp_path, program, packed):
+    path = tmp_path / "s.jsonl.packed"
+    path.write_bytes(packed)
+    reason = f"is compressed with {program}, and only gzip and zstd are read: decompress it"
+    with pytest.raises(SourceError, match=rf"s\.jsonl\.packed {reason}"):
+        transcript.open(path)
+    asked = scan(path, "usage")
+    assert list(asked.rows()) == []
+    assert [tuple(one) for one in asked.report.skipped] == [(str(path), f"it {reason}")]
 
 
 def test_the_variables_of_obstore_hold_with_an_endpoint_without_tls(monkeypatch):

@@ -23,6 +23,7 @@ ZSTD_MARK = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
 ZSTD_SKIPPED_MARK = b"\x2a\x4d\x18"  # of a skippable frame, after its first byte (section 3.1.2)
 MARK_BYTES_OF_FILE = 4  # needed to recognize these and the next
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")  # byte order marks, in little and in big endian (RFC 2781, section 3.2)
+UNREAD_MARKS = {b"BZh": "bzip2", b"\xfd7zX": "xz", b"\x04\x22\x4d\x18": "lz4", b"PK\x03\x04": "zip"}  # by first bytes
 GARBAGE = "it has bytes behind its compressed data that are not gzip: they were not read"
 COPY_BYTES = 1 << 20  # copied at a time
 
@@ -70,7 +71,8 @@ def open_source(source: TranscriptSource, version: UrlVersion | None = None) -> 
     version: the wanted version of a URL; None for the current one.
 
     Raises TypeError for anything else, FileNotFoundError and the other errors of opening a file, SourceError for a
-    pipe, a damaged compressed file, UTF-16 or a URL that cannot be read, MissingExtraError if a library is missing.
+    pipe, a damaged compressed file, another compression, UTF-16 or a URL that cannot be read, and MissingExtraError if
+    a library is missing.
     """
     if isinstance(source, str | os.PathLike):
         path = os.fspath(source)
@@ -170,9 +172,15 @@ class GzipMembers:
 
 
 def check_encoding(start: bytes, name: str) -> None:
-    """Raise SourceError if a file is UTF-16 and not UTF-8, by its first bytes.  name: of the source, for messages."""
+    """Raise SourceError if a file is UTF-16, or compressed with a program that is not known, by its first bytes.
+
+    name: of the source, for messages.
+    """
     if start.startswith(UTF16_MARKS):
         raise SourceError(f"{name} is UTF-16, and transcripts are UTF-8: convert it")
+    for mark, program in UNREAD_MARKS.items():
+        if start.startswith(mark):
+            raise SourceError(f"{name} is compressed with {program}, and only gzip and zstd are read: decompress it")
 
 
 def is_compressed(start: bytes) -> bool:
