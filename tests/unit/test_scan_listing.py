@@ -86,6 +86,16 @@ def test_a_host_may_keep_transcripts_in_several_folders(home, monkeypatch):
     assert default_folders([]) == [str(folders[0]), str(home / "moved" / "archived_sessions")]
 
 
+@pytest.mark.parametrize("link", [".claude", ".claude/projects"])
+def test_a_hosts_folder_that_is_a_link_to_a_missing_one_is_reported(home, link):
+    (home / link).parent.mkdir(exist_ok=True)
+    (home / link).symlink_to(home / "unmounted")
+    files, problems = scanned()
+    assert (files, problems) == (0, [(str(home / link), f"it is a link to {home / 'unmounted'}, which does not exist")])
+    (home / "unmounted" / "projects").mkdir(parents=True)
+    assert scanned() == (0, [])
+
+
 def test_a_folder_that_is_also_reached_by_a_link_is_read_once(home):
     (home / ".claude" / "projects").mkdir(parents=True)
     (home / ".claude" / "projects" / "s.jsonl").write_text(LINE)

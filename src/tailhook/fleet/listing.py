@@ -29,7 +29,7 @@ ScanSource: TypeAlias = str | os.PathLike[str]  # a file, a folder, a glob or a 
 def default_folders(problems: list[ScanProblem]) -> list[str]:
     """Return the installed hosts' existing transcript folders, each once. Environment variables may move them.
 
-    problems: gets the folders that cannot be reached.
+    problems: gets the folders that cannot be reached, and links to missing ones.
     """
     folders: dict[tuple[int, int], str] = {}  # by device and inode: one folder may have several names
     for host in map(find_host, NAMES):
@@ -38,6 +38,7 @@ def default_folders(problems: list[ScanProblem]) -> list[str]:
                 try:
                     facts = os.stat(folder)  # noqa: PTH116 - see stat_source
                 except (FileNotFoundError, NotADirectoryError):
+                    problems += map(problem_of_link, filter(is_broken_link, (str(parent), folder)))
                     continue
                 except (OSError, ValueError) as error:
                     problems.append(problem_of(folder, error))
@@ -45,6 +46,16 @@ def default_folders(problems: list[ScanProblem]) -> list[str]:
                 if stat.S_ISDIR(facts.st_mode):
                     folders.setdefault((facts.st_dev, facts.st_ino), folder)
     return list(folders.values())
+
+
+def is_broken_link(path: str) -> bool:
+    """Return whether a path is a link to a missing file or folder, such as one of an unmounted disk."""
+    return os.path.islink(path) and not os.path.exists(path)  # noqa: PTH110, PTH114 - see stat_source
+
+
+def problem_of_link(path: str) -> ScanProblem:
+    """Return why nothing below a broken link can be scanned."""
+    return ScanProblem(path, f"it is a link to {os.readlink(path)}, which does not exist")  # noqa: PTH115
 
 
 def host_folders(host: Host, problems: list[ScanProblem]) -> list[Path]:
