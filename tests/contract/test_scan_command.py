@@ -204,6 +204,15 @@ def test_without_sources_and_without_transcripts_a_hint_is_printed(scan):
     assert done.stderr == "tailhook: there are no transcripts of an installed host: name files or folders\n"
 
 
+def test_folders_without_a_transcript_are_reported(scan, folder):
+    (folder.parent / "notes").mkdir()
+    (folder.parent / "notes" / "s-1.json").write_text("{}")
+    done = scan("--table", "records", "--count", sources=("notes",))
+    assert done.stdout == "0\n"
+    assert done.stderr == "tailhook: no transcript is below the named folders: a transcript has .jsonl in its name\n"
+    assert scan("--table", "records", "--until", "2000-01-01", sources=("transcripts", "notes")).stderr == ""
+
+
 def test_a_folder_that_a_variable_names_and_that_is_missing_is_reported(scan, folder):
     named = str(folder / "none")
     done = scan("--table", "records", sources=(), exit_code=1, CLAUDE_CONFIG_DIR=named)

@@ -402,6 +402,19 @@ def test_a_folder_without_a_response_is_reported_and_not_passed_over_in_silence(
     assert (done.stdout, done.stderr) == ("", "tailhook: no response with tokens in 1 file\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "fits"),
+    [
+        (["--since", "2030-01-01"], "--since"),
+        (["--until", "2000-01-01"], "--until"),
+        (["--since", "2000-01-01", "--until", "2000-01-02"], "--since and --until"),
+    ],
+)
+def test_the_files_are_not_called_empty_if_only_the_times_leave_nothing(usage, words, fits):
+    done = usage(*words, sources=("transcripts",))
+    assert (done.stdout, done.stderr) == ("", f"tailhook: no response with tokens in 3 files fits {fits}\n")
+
+
 def test_a_source_with_a_too_long_name_hides_neither_another_source_nor_the_models_without_a_price(usage, tmp_path):
     (tmp_path / "others.json").write_text('{"other": {"input_cost_per_token": 1e-6}}')
     long = "x" * 300

@@ -446,8 +446,12 @@ def report_lines(scan: "Scan", report: "ScanReport", files: int) -> list[str]:
     if (more := len(report.skipped) - MAX_PROBLEMS) > 0:
         lines.append(f"{counted(more, 'more sources')} could not be read")
     found = (files, report.unchanged_files, report.older_files, report.skipped)
-    if scan.sources is None and not any(found):
-        lines.append("there are no transcripts of an installed host: name files or folders")
+    if not any(found):
+        lines.append(
+            "there are no transcripts of an installed host: name files or folders"
+            if scan.sources is None
+            else "no transcript is below the named folders: a transcript has .jsonl in its name"
+        )
     if report.older_files:
         were = "was" if report.older_files == 1 else "were"
         old = f"{counted(report.older_files, 'files')} that {were} last written more than a day before --since"

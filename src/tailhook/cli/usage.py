@@ -98,7 +98,9 @@ def print_totals(
         room = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
         print_lines(*table_lines(arguments.by, groups, whole, prices, room))
     elif not missing_lines(scan):  # otherwise these are printed
-        sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}\n")
+        given = [f"--{name}" for name in ("since", "until") if getattr(arguments, name) is not None]
+        fits = f" fits {' and '.join(given)}" if given else ""
+        sys.stderr.write(f"tailhook: no response with tokens in {counted(scan.report.files, 'files')}{fits}\n")
     warn_of_old_chats(scan)
     if whole.without_input:
         count = counted(whole.without_input, "responses")
