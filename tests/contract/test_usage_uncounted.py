@@ -115,3 +115,14 @@ def test_an_old_chat_of_gemini_that_is_not_read_is_reported_unless_a_newer_file_
     line = "1 chat of older versions of Gemini CLI (.json) is not counted"
     for source in (tmp_path, chats.parent, chats):
         assert warnings(source) == warnings(source, "--json") == [line]
+
+
+@pytest.mark.parametrize("source", [".", "tmp/*", "tmp/p/chats/session-2.json", "tmp/*/chats/*-2.json"])
+def test_an_old_chat_of_gemini_is_reported_by_any_name_of_its_source(tmp_path, source):
+    chats = tmp_path / "tmp" / "p" / "chats"
+    chats.mkdir(parents=True)
+    write(chats / "session-1.jsonl", "gemini", {"type": "gemini", "id": "m", "tokens": {"input": 3, "output": 4}})
+    (chats / "session-2.json").write_text("{}")
+    done = tailhook("usage", source, env={"HOME": str(tmp_path)}, cwd=tmp_path)
+    assert done.returncode == 0
+    assert "tailhook: 1 chat of older versions of Gemini CLI (.json) is not counted" in done.stderr.splitlines()

@@ -127,16 +127,19 @@ def count_old_chats(scan: "Scan") -> int:
     """
     from pathlib import Path
 
-    from tailhook.fleet.listing import default_folders
+    from tailhook.fleet.listing import default_folders, paths_of
     from tailhook.transcripts.urls import is_url
 
     sources = default_folders([]) if scan.sources is None else [os.fspath(source) for source in scan.sources]
-    folders = [Path(source) for source in sources if not is_url(source)]
+    named = [Path(path) for source in sources if not is_url(source) for path in paths_of(source, [])]
     old: set[Path] = set()
-    for folder in folders:
-        for below in ("", "chats/", "*/chats/"):
-            with suppress(OSError):  # CPython before 3.14 raises for a name that is too long
-                old.update(folder.glob(f"{below}session-*.json"))
+    for path in named:
+        with suppress(OSError):  # CPython before 3.14 raises for a name that is too long
+            if path.is_dir():
+                for below in ("", "chats/", "*/chats/", "tmp/*/chats/"):
+                    old.update(path.glob(f"{below}session-*.json"))
+            elif path.match("session-*.json") and path.exists():
+                old.add(path)
     return sum(not path.with_suffix(".jsonl").exists() for path in old)
 
 

@@ -136,15 +136,19 @@ def stat_source(path: str, problems: list[ScanProblem]) -> os.stat_result | None
         return None
 
 
+def paths_of(source: str, problems: list[ScanProblem]) -> list[str]:
+    """Return the files and folders of a source other than a URL: those that it matches if it is a glob."""
+    if not glob.has_magic(source) or "\0" in source or os.path.lexists(source):
+        return [str(Path(source))]
+    unread: list[ScanProblem] = []
+    paths = sorted(matches_of(source, unread))
+    problems += unread or ([] if paths else [ScanProblem(source, "no file matches")])
+    return paths
+
+
 def add_source(source: str, found: FoundFiles[SourceFile], problems: list[ScanProblem]) -> None:
     """Add the files of a source other than a URL."""
-    if glob.has_magic(source) and "\0" not in source and not os.path.lexists(source):
-        unread: list[ScanProblem] = []
-        paths = sorted(matches_of(source, unread))
-        problems += unread or ([] if paths else [ScanProblem(source, "no file matches")])
-    else:
-        paths = [str(Path(source))]
-    for path in paths:
+    for path in paths_of(source, problems):
         facts = stat_source(path, problems)
         if facts is None:
             continue
