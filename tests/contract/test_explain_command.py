@@ -11,6 +11,7 @@ import sys
 import pytest
 from support.host import ENVIRONMENT, HANGS_S, SANITIZER, assistant
 from support.host_records import RECORDS
+from support.range_server import served
 
 from tailhook.hosts import RECORDED
 
@@ -179,6 +180,15 @@ def test_what_cannot_be_read_is_an_error(session, name, reason):
     done = session.tailhook("explain", str(path))
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert reason in done.stderr or "not a" in done.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("--message", "9"), ("--offset", "3")])
+def test_an_error_names_a_web_address_without_its_user_and_its_token(session, words):
+    with served({"/s.jsonl?token=hunter2": json.dumps(user("x")).encode()}) as (address, _):
+        done = session.tailhook("explain", f"{address.replace('//', '//me:hunter2@')}/s.jsonl?token=hunter2", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"tailhook: {address}/s.jsonl: ")
+    assert "hunter2" not in done.stderr
 
 
 def test_a_compressed_transcript_and_every_host_are_read(session, tmp_path):

@@ -66,7 +66,7 @@ def explain_message(arguments: argparse.Namespace) -> None:
         try:
             chosen = choose_message(transcript, arguments)
         except MessageNotFoundError as error:
-            raise CommandError(f"{plain(arguments.transcript)}: {error}") from None
+            raise CommandError(f"{plain(without_credentials(arguments.transcript))}: {error}") from None
         host = transcript.host
     facts = list_facts(chosen, host)
     try:
