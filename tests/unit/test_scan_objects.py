@@ -1,6 +1,7 @@
 """Transcripts at URLs: which objects a URL stands for, and the same rows as from files."""
 
 import gzip
+import os
 import re
 import tempfile
 from datetime import UTC, datetime, timedelta
@@ -196,6 +197,17 @@ def test_why_a_store_refuses_is_reported(monkeypatch):
         found, ((url, reason),) = listed("s3://other/folder/")
     assert (found, url) == ([], "s3://other/folder/")
     assert reason.endswith("404 Not Found: NoSuchBucket: It isn't there")
+
+
+def test_without_credentials_the_reason_names_the_variables_to_set(monkeypatch):
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    with served({}) as (address, _):
+        monkeypatch.setenv("AWS_METADATA_ENDPOINT", address)
+        found, ((url, reason),) = listed("s3://bucket/folder/")
+    assert (found, url) == ([], "s3://bucket/folder/")
+    assert "no credentials are in the environment: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or " in reason
 
 
 def test_a_path_and_an_offset_of_a_row_open_the_record_again():

@@ -304,6 +304,19 @@ def test_a_store_is_asked_if_no_thread_can_be_started(monkeypatch):
     assert urls.call_interruptibly(abs, -1) == 1
 
 
+@pytest.mark.parametrize(
+    ("address", "variable"),
+    [
+        ("computeMetadata/v1/instance/service-accounts/default/token", "GOOGLE_APPLICATION_CREDENTIALS"),
+        ("metadata/identity/oauth2/token?api-version=2019-08-01", "AZURE_STORAGE_ACCOUNT_KEY"),
+        ("latest/meta-data/iam/security-credentials/", urls.AWS_VARIABLES),
+    ],
+)
+def test_the_variables_to_set_are_those_of_the_store(address, variable):
+    words = f"Error performing GET http://169.254.169.254/{address} in 1.6ms - HTTP error: error sending request"
+    assert urls.store_reason(OSError(words)) == f"no credentials are in the environment: set {variable} ({words})"
+
+
 def test_a_reason_of_a_store_is_one_short_line_without_control_characters():
     answer = f"400: <Code>A\x1b[31m\r&#10;b</Code><Message>{'x' * 9999}</Message>"
     assert urls.store_reason(OSError(answer))[:20] == "400: A[31m b: xxxxxx"

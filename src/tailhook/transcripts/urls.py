@@ -42,6 +42,15 @@ CLIENT_OPTIONS = (
 )
 SIGNAL_INTERVAL_S = 0.1  # between two looks for signals while waiting for a store
 MAX_REASON_CHARS = 500  # of a server's answer
+# Without credentials in the environment, obstore asks the server that has those of a cloud's own computers, at one of
+# these addresses. Elsewhere there is no such server. The values are the variables to set.
+AWS_VARIABLES = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket"
+CREDENTIAL_VARIABLES = {
+    "/latest/api/token": AWS_VARIABLES,
+    "/latest/meta-data/": AWS_VARIABLES,
+    "/computeMetadata/": "GOOGLE_APPLICATION_CREDENTIALS",
+    "/metadata/identity/": "AZURE_STORAGE_ACCOUNT_KEY",
+}
 CUT_WORDS = "response body error"  # of obstore: a connection ended before its answer did
 
 
@@ -402,7 +411,8 @@ def call_interruptibly(function: Callable[..., Any], *arguments: Any, **options:
 def store_reason(error: Exception) -> str:
     """Return why a store failed, in one line: the words of obstore, with code and message of the server's answer.
 
-    Web addresses in it are without credentials.
+    Web addresses in it are without credentials. If the environment has none for the store, the reason names the
+    variables to set.
 
     >>> store_reason(OSError("404 Not Found: <Error>\\n<Code>NoSuchBucket</Code><Message>It is gone</Message></Error>"))
     '404 Not Found: NoSuchBucket: It is gone'
@@ -417,4 +427,6 @@ def store_reason(error: Exception) -> str:
         reason = ": ".join([words.partition("<")[0].rstrip(" :"), *map(unescape, parts)])
     else:
         reason = words.partition("\n")[0].rstrip(" :")
+    if variables := next((value for part, value in CREDENTIAL_VARIABLES.items() if part in reason), None):
+        reason = f"no credentials are in the environment: set {variables} ({reason})"
     return "".join(filter(str.isprintable, " ".join(reason.split())))[:MAX_REASON_CHARS]
