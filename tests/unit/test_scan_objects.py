@@ -83,9 +83,9 @@ def test_an_object_for_whose_copy_there_is_no_room_is_reported(data, monkeypatch
     assert scan.report.skipped == (("s3://bucket/a.jsonl.gz", f"it cannot be copied to a temporary file: {place}"),)
 
 
-def listed(url):
+def listed(*urls):
     problems = []
-    return [file.path for file in listing.find_source_files([url], problems)], problems
+    return [file.path for file in listing.find_source_files(urls, problems)], problems
 
 
 def test_a_url_is_an_object_a_prefix_or_a_glob():
@@ -197,6 +197,33 @@ def test_why_a_store_refuses_is_reported(monkeypatch):
         found, ((url, reason),) = listed("s3://other/folder/")
     assert (found, url) == ([], "s3://other/folder/")
     assert reason.endswith("404 Not Found: NoSuchBucket: It isn't there")
+
+
+@pytest.mark.parametrize("names", [("a.jsonl", "b.jsonl"), ("a/", "b/"), ("a.jsonl?id=1", "a.jsonl?id=2")])
+def test_a_server_that_cannot_be_reached_is_asked_for_one_source_only(monkeypatch, names):
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
+    monkeypatch.setattr("tailhook.fleet.objects.WEB_LISTING_BUDGET_S", 0)
+    with served({"/c.jsonl": LINE}) as (reached, _):
+        with served({}) as (address, _):
+            pass
+        first, second = (f"{address}/{name}" for name in names)
+        found, problems = listed(first, second, f"{reached}/c.jsonl")
+    assert found == [f"{reached}/c.jsonl"]
+    assert [url for url, _ in problems] == [first, second]
+    assert problems[0][1].endswith("error sending request")
+    assert problems[1][1] == "its server could not be reached for another source"
+
+
+@pytest.mark.parametrize("query", ["", "?id=1"])
+def test_a_server_that_cannot_be_reached_is_asked_in_one_way_only(monkeypatch, query):
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
+    asked = []
+    monkeypatch.setattr("obstore.get", lambda *given, **options: asked.append(given))
+    with served({}) as (address, _):
+        pass
+    with pytest.raises(tailhook.SourceError, match="error sending request"):
+        tailhook.open(f"{address}/a.jsonl{query}")
+    assert asked == []
 
 
 def test_without_credentials_the_reason_names_the_variables_to_set(monkeypatch):

@@ -55,7 +55,7 @@ def test_a_listing_that_is_cut_goes_on_behind_what_was_listed():
     once = lambda path, number: CUT if "continuation-token=54" in path and number == 0 else None  # noqa: E731
     with unwell_bucket(once, dict.fromkeys(keys, LINE)) as faults:
         problems = []
-        found = [file.path for file in objects.find_objects("s3://bucket/all", problems)]
+        found = [file.path for file in objects.find_objects("s3://bucket/all", problems, set())]
     assert problems == []
     assert found == [f"s3://bucket/{key}" for key in keys]
     assert any("start-after" in path for path in faults)

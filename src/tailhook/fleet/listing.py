@@ -84,10 +84,11 @@ def find_source_files(sources: Iterable[ScanSource], problems: list[ScanProblem]
     """
     found = FoundFiles(SourceFile)
     objects: dict[str, SourceFile] = {}
+    unreachable: set[str] = set()
     noted = len(problems)
     for source in [os.fspath(source) for source in sources]:
         if is_url(source):
-            for file in find_objects(source, problems):
+            for file in find_objects(source, problems, unreachable):
                 same = objects.setdefault(file.path, file)
                 if same._replace(url=file.url) != file:
                     reason = "two sources have this path in the rows, but are different files: scan each by itself"

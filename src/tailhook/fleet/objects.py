@@ -27,6 +27,7 @@ from tailhook.transcripts.urls import (
     WEB_LISTING_BUDGET_S,
     WEB_SCHEMES,
     CutAnswerError,
+    UnreachableError,
     UrlVersion,
     ask_store,
     attempts,
@@ -59,15 +60,23 @@ GLOB_PARTS = {"**/": "(?:.*/)?", "*": "[^/]*", "?": "[^/]"}
 # ---- listing -----------------------------------------------------------------
 
 
-def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
+def find_objects(url: str, problems: list[ScanProblem], unreachable: set[str]) -> Iterator[SourceFile]:
     """Yield the objects of a URL: one object, all transcripts below a prefix, or those of a glob.
 
     A prefix ends with a whole name: `s3://bucket/2026` has `s3://bucket/2026/a.jsonl`. Only buckets have globs.
     A web server lists its files if it is one of WebDAV. An address with a query is one object.
+
+    problems: gets the reason if it cannot be listed.
+    unreachable: the servers and buckets that could not be reached for earlier URLs. They are not asked again, as that
+        takes URL_BUDGET_S each time. Gets the one of this URL if it cannot be reached, either.
     """
     url = normalize_scheme(url)
-    scheme = url.partition("://")[0]
+    scheme, _, rest = url.partition("://")
+    server = f"{scheme}://{rest.partition('/')[0]}"
     shown = without_credentials(url)
+    if server in unreachable:
+        problems.append(ScanProblem(shown, "its server could not be reached for another source"))
+        return
     wanted = None
     folder = url
     if scheme in BUCKET_SCHEMES and (magic := GLOB_SIGN.search(url)):
@@ -81,6 +90,8 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
             yield one
             return
     except (OSError, TailhookError) as error:
+        if isinstance(error, UnreachableError):
+            unreachable.add(server)
         problems.append(problem_of(shown, error))
         return
     try:
@@ -89,6 +100,8 @@ def find_objects(url: str, problems: list[ScanProblem]) -> Iterator[SourceFile]:
                 found = True
                 yield file
     except (OSError, TailhookError) as error:
+        if isinstance(error, UnreachableError):
+            unreachable.add(server)
         if not (may_be_object and scheme in WEB_SCHEMES):  # most web servers list nothing
             problems.append(problem_of(shown, error))
             return

@@ -52,10 +52,15 @@ CREDENTIAL_VARIABLES = {
     "/metadata/identity/": "AZURE_STORAGE_ACCOUNT_KEY",
 }
 CUT_WORDS = "response body error"  # of obstore: a connection ended before its answer did
+UNREACHABLE_WORDS = "error sending request"  # of obstore: there was no answer until the end of URL_BUDGET_S
 
 
 class CutAnswerError(SourceError):
     """The answer of a store ended too early. The same request may succeed."""
+
+
+class UnreachableError(SourceError):
+    """No request has reached the server of a store, or none was answered."""
 
 
 # ---- addresses ---------------------------------------------------------------
@@ -299,8 +304,8 @@ def find_facts(shown: str, store: Any, name: str, has_query: bool) -> Any:
     """
     try:
         return ask_store("head", shown, store, name)
-    except SourceError:
-        if not has_query:
+    except SourceError as error:
+        if not has_query or isinstance(error, UnreachableError):
             raise
     found = ask_store("get", shown, store, name, options={"range": (0, 1)})
     call_store(shown, found.bytes)
@@ -372,7 +377,8 @@ def call_store(shown: str, function: Callable[..., Any], *arguments: Any, **opti
 
 def store_error(what: str, error: Exception) -> SourceError:
     """Return the error for a failure of a store.  error: of obstore or the system."""
-    kind = CutAnswerError if CUT_WORDS in str(error) else SourceError
+    kinds = {CUT_WORDS: CutAnswerError, UNREACHABLE_WORDS: UnreachableError}
+    kind = next((kind for words, kind in kinds.items() if words in str(error)), SourceError)
     return kind(f"{what}: {store_reason(error)}")
 
 
