@@ -214,6 +214,19 @@ def test_a_server_that_cannot_be_reached_is_asked_for_one_source_only(monkeypatc
     assert problems[1][1] == "its server could not be reached for another source"
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_task_does_not_ask_a_server_for_other_objects_after_it_could_not_be_reached(monkeypatch, pack):
+    monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)
+    ending = "jsonl" if pack is bytes else "jsonl.gz"
+    with bucket({f"{number:02}.{ending}": pack(LINE) for number in range(40)}):
+        task, *others = plan.make_tasks(listing.find_source_files(["s3://bucket"], []))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        result = local.scan_task(tailhook.scan("s3://bucket", "records")._programs["records"], task)
+    assert (len(result.problems), others) == (40, [])
+    assert result.problems[0].reason.endswith("error sending request")
+    assert {problem.reason for problem in result.problems[1:]} == {"its server could not be reached for another source"}
+
+
 @pytest.mark.parametrize("query", ["", "?id=1"])
 def test_a_server_that_cannot_be_reached_is_asked_in_one_way_only(monkeypatch, query):
     monkeypatch.setattr("tailhook.transcripts.urls.URL_BUDGET_S", 0)

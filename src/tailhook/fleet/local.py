@@ -29,7 +29,7 @@ from tailhook.transcripts.sources import (
     copy_to_temporary,
     open_source,
 )
-from tailhook.transcripts.urls import UrlFile, name_of
+from tailhook.transcripts.urls import UnreachableError, UrlFile, name_of, store_server
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def scan_task(
 ) -> TaskResult:
     """Scan the ranges of a task. An unreadable file is a problem; the others are still scanned.
 
-    A file that has become shorter is a problem, too; its read part gives rows.
+    A file that has become shorter is a problem, too; its read part gives rows. If a server cannot be reached for one
+    object, the task does not ask it for the others.
 
     scan: of the program. Another thread may take its batches: then the result lacks them. It may stop the scan: then
         the task ends, and its result is not whole.
@@ -77,6 +78,7 @@ def scan_task(
     counts: Counter[str] = Counter()
     problems: list[ScanProblem] = []
     objects = ObjectReader(with_marks)
+    unreachable: set[str] = set()
     number = 0
     try:
         while True:
@@ -89,6 +91,8 @@ def scan_task(
             try:
                 if part.version is None:
                     size = scan_file(scan, part, problems)
+                elif store_server(part.url) in unreachable:
+                    raise UnreachableError(UnreachableError.OTHERS)
                 else:
                     size = scan_object(scan, task, number, objects, problems)
                 counts["bytes"] += size
@@ -96,6 +100,8 @@ def scan_task(
                 if part.version is None and os.stat(part.path).st_size < part.size:  # noqa: PTH116 - see listing.py
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
+                if isinstance(error, UnreachableError):
+                    unreachable.add(store_server(part.url))
                 problems.append(problem_of(part.path, error))
             number += 1
     finally:

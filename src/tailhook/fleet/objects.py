@@ -38,6 +38,7 @@ from tailhook.transcripts.urls import (
     open_store,
     split_url,
     store_error,
+    store_server,
     version_of,
     web_address,
     without_credentials,
@@ -71,11 +72,11 @@ def find_objects(url: str, problems: list[ScanProblem], unreachable: set[str]) -
         takes URL_BUDGET_S each time. Gets the one of this URL if it cannot be reached, either.
     """
     url = normalize_scheme(url)
-    scheme, _, rest = url.partition("://")
-    server = f"{scheme}://{rest.partition('/')[0]}"
+    scheme = url.partition("://")[0]
+    server = store_server(url)
     shown = without_credentials(url)
     if server in unreachable:
-        problems.append(ScanProblem(shown, "its server could not be reached for another source"))
+        problems.append(ScanProblem(shown, UnreachableError.OTHERS))
         return
     wanted = None
     folder = url

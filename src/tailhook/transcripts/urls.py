@@ -62,6 +62,8 @@ class CutAnswerError(SourceError):
 class UnreachableError(SourceError):
     """No request has reached the server of a store, or none was answered."""
 
+    OTHERS = "its server could not be reached for another source"  # why others of the server are not asked for
+
 
 # ---- addresses ---------------------------------------------------------------
 
@@ -100,6 +102,16 @@ def web_address(url: str) -> str:
     """
     is_web = url.partition("://")[0] in WEB_SCHEMES
     return url.partition("#")[0].partition("?")[0] if is_web else url
+
+
+def store_server(url: str) -> str:
+    """Return the beginning of a URL, up to the name of its server or bucket.
+
+    >>> store_server("s3://bucket/folder/a.jsonl")
+    's3://bucket'
+    """
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}"
 
 
 def name_of(path: str) -> str:
