@@ -141,6 +141,22 @@ def test_a_grown_file_is_read_from_its_old_end(scan, tmp_path, folder, monkeypat
     assert (tmp_path / "kept" / "part-000001.parquet").stat().st_mtime_ns == first
 
 
+def test_a_folder_without_a_row_has_a_file_with_the_columns(scan, tmp_path, folder):
+    words = ("--pattern", "no=nowhere", "--columns", "path,line", "--resume", "kept")
+    scan(*words)
+    (part,) = (tmp_path / "kept").glob("*.parquet")
+    assert pyarrow.parquet.read_table(part).to_pydict() == {"path": [], "line": []}
+    scan(*words)
+    assert list((tmp_path / "kept").glob("*.parquet")) == [part]
+    part.unlink()
+    scan(*words)
+    (part,) = (tmp_path / "kept").glob("*.parquet")
+    with (folder / "s-1.jsonl").open("a") as file:
+        file.write(json.dumps(asked(50, "It is nowhere.")) + "\n")
+    scan(*words)
+    assert [json.loads(row)["line"] for row in kept(tmp_path / "kept")] == [1]
+
+
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGINT])
 def test_a_run_that_ends_half_way_goes_on_and_keeps_what_was_read(stopped_at_part, scan, tmp_path, many, way):
     words = ("--table", "records", "--columns", "path,offset", "--resume", "kept")

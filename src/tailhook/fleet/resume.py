@@ -84,6 +84,7 @@ class PartFolder:
             is_remains = file.match(".*.part") or file.match("part-*.parquet")
             if is_remains and file.name not in self.parts:
                 file.unlink()
+        self.parts = {name: paths for name, paths in self.parts.items() if paths or self.is_there(name)}
         lost = [path for name, paths in self.parts.items() if not self.is_there(name) for path in paths]
         if lost:
             self.forget(set(lost))
@@ -196,7 +197,10 @@ class PartFolder:
     def update(
         self, files: Sequence[SourceFile], workers: int
     ) -> Iterator[tuple[TaskResult, str, Sequence[FileRange]]]:
-        """Read files, write a part for each task with rows, and yield each result with its table and its task."""
+        """Read files, write a part for each task with rows, and yield each result with its table and its task.
+
+        If there is no row at all, a part without rows has the columns.
+        """
         by_path = {file.path: file for file in files}
         tasks = list(make_tasks(files))
         program = self.question.programs()[self.table]
@@ -211,6 +215,8 @@ class PartFolder:
                 }
                 self.append({"parts": parts, "files": states})
                 yield final, self.table, task
+        if not self.parts and self.table not in HALVES:  # readers of the folder need a file with the columns
+            self.append({"parts": {self.write_part([]): []}})
 
     def without_failed(
         self, program: ScanProgram, task: Sequence[FileRange], result: TaskResult
