@@ -395,9 +395,11 @@ def test_a_compressed_file_and_a_url_cannot_be_followed(tmp_path):
     path.write_bytes(gzip.compress(line(1)))
     with transcript.open(path) as session, pytest.raises(SourceError, match="cannot be followed"):
         session.follow()
-    refused = pytest.raises(SourceError, match="cannot be followed")
-    with served({"/a.jsonl": line(1)}) as (address, _), transcript.open(f"{address}/a.jsonl") as session, refused:
-        session.follow()
+    with served({"/a.jsonl?token=hunter2": line(1)}) as (address, _):
+        url = f"{address.replace('//', '//me:hunter2@')}/a.jsonl?token=hunter2"
+        refused = pytest.raises(SourceError, match=f"^{address}/a.jsonl cannot be followed")  # not its credentials
+        with transcript.open(url) as session, refused:
+            session.follow()
 
 
 def test_a_writer_that_never_stops_loses_no_record(tmp_path):

@@ -211,7 +211,8 @@ class Transcript:
 
         opened = self._open()
         if not opened.is_live:
-            raise SourceError(f"{opened.path or 'the transcript'} cannot be followed: it is compressed, or at a URL")
+            shown = without_credentials(opened.path) if opened.path else "the transcript"
+            raise SourceError(f"{shown} cannot be followed: it is compressed, or at a URL")
         follower = Follower(opened)
         self._followers.append(follower)
         return iter(follower)
