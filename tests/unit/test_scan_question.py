@@ -243,6 +243,9 @@ def test_a_scan_shows_its_question_in_one_line():
         "Scan('matches', sources=['a\\nb'], patterns=['todo'], roles=('user',), since='2026-11-01 00:00:00+00:00', "
         "project='/w', columns=('line',))"
     )
+    assert repr(tailhook.scan("https://me:hunter2@host/a?token=hunter2", "records")).startswith(
+        "Scan('records', sources=['https://host/a'], "
+    )
     assert len(repr(tailhook.scan(["s" * 500] * 500, categories=True, signals=True))) < 600
 
 

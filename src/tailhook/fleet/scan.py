@@ -24,7 +24,7 @@ from tailhook.fleet.report import ScanNotes, ScanReport, Watch
 from tailhook.fleet.typed_rows import row_type
 from tailhook.patterns.sets import PatternSet
 from tailhook.transcripts.arguments import check_booleans, check_path, check_strings, check_whole_number
-from tailhook.transcripts.urls import is_url
+from tailhook.transcripts.urls import is_url, without_credentials
 
 Sources: TypeAlias = ScanSource | Iterable[ScanSource] | None
 Patterns: TypeAlias = PatternSet | Mapping[str, str | Sequence[str]] | Iterable[str]
@@ -94,10 +94,11 @@ class Scan(Generic[Row]):
         return ScanNotes(self.table, self._progress, missing)
 
     def __repr__(self) -> str:
-        """Return the question in one line; long parts are cut."""
+        """Return the question in one line; long parts are cut, and web addresses are without credentials."""
+        sources = [without_credentials(one) if isinstance(one, str) else one for one in self.sources or ()]
         conditions = self._question.conditions._asdict()
         asked = {
-            "sources": self.sources,
+            "sources": sources,
             "patterns": [name for one in self._question.sets for name in one.patterns],
             **{name: str(value) if isinstance(value, datetime) else value for name, value in conditions.items()},
             "columns": self.columns,
