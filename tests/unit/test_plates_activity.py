@@ -1,10 +1,14 @@
 """What a row shows of a session: its headline, what it asks, does or did last, and how many sub-agents work."""
 
+import json
+import re
+
 import pytest
 from support.cases import in_one_test
 from support.plate_reports import report
 
-from tailhook.machines.plates import Event, EventKind, OpenTool
+from tailhook.machines.plates import COMMAND_TOOLS, Event, EventKind, OpenTool
+from tailhook.plates.app import WEB
 from tailhook.plates.display import describe_plate, read_error
 
 
@@ -57,6 +61,20 @@ def test_an_activity(database, events, expected):
         word, _, tool = kind.partition(":")
         database.record(report(word, tool_name=tool or None, tool_params=params))
     assert parts(database) == expected
+
+
+@in_one_test("tool", COMMAND_TOOLS)
+def test_a_command_is_shown_alike_for_every_host(database, tool):
+    database.record(report(f"tool_start:{tool}", tool_params={"command": "rm -r build"}))
+    assert parts(database) == {"tool": tool, "text": "rm -r build", "is_code": True}
+    database.record(report("permission_asked"))
+    assert parts(database) == {"words": "asks to run", "text": "rm -r build", "is_code": True}
+    database.delete("s")
+
+
+def test_the_web_board_knows_the_same_shells():
+    (names,) = re.findall(r"const SHELLS = (\[.*?\]);", (WEB / "rows.js").read_text(encoding="utf-8"))
+    assert json.loads(names) == list(COMMAND_TOOLS)
 
 
 def test_the_newest_tool_of_the_sessions_own_agent_is_shown(database):

@@ -81,6 +81,18 @@ def test_the_wait_ends_when_the_command_begins_and_its_end_is_a_tools_end(asking
     assert not asking.database.get("s")["tools"]
 
 
+def test_a_command_of_another_host_than_claude_code_ends_its_wait_too(world):
+    fields = {"tool_params": {"command": "make test"}, "pid": 5, "pid_started": 1234}
+    world.processes[5] = 1234
+    world.event("s", "tool_start:run_shell_command", **fields)
+    world.event("s", "permission_asked", **fields)
+    world.now += 20
+    world.health.check()
+    world.commands.add((5, "make test"))
+    assert world.health.check() == 1
+    assert world.status("s") == "running"
+
+
 @pytest.mark.parametrize("running", [(6, "make test"), (5, "make")])
 def test_another_command_or_another_hosts_ends_nothing(asking, running):
     asking.commands.add(running)

@@ -28,7 +28,7 @@ from tailhook.board.view import (
     time_columns,
 )
 from tailhook.hook.answer import plain
-from tailhook.machines.plates import SHELL_TOOL, Status
+from tailhook.machines.plates import COMMAND_TOOLS, Status
 from tailhook.plates.fields import DetailsOut, EventOut, PeriodOut, PlateOut, StatusOut, Tone, ToolOut
 
 DIM = "#8a8f98"
@@ -264,7 +264,7 @@ def describe_activity(plate: PlateOut, now: float, room: int) -> Text:
     for words, style in ((shown, DIM), (activity["tool"], TOOL)):
         if words:
             text.append(" " if len(text) else "").append(words, style)
-    is_path = activity["is_code"] and activity["tool"] not in ("", SHELL_TOOL)
+    is_path = activity["is_code"] and activity["tool"] not in ("", *COMMAND_TOOLS)
     choices = Text()
     for number, choice in enumerate(activity["choices"], 1):
         choices.append(f"  {number})", f"bold {TONE_COLOURS['attention']}").append(f" {choice}")

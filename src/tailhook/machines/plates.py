@@ -68,7 +68,9 @@ class Event(NamedTuple):
     has_error: bool = False
 
 
-SHELL_TOOL = "Bash"  # of Claude Code and Codex
+# The hosts' tools for shell commands: of Claude Code, Codex and Kimi Code; of Copilot; of Gemini CLI and Qwen Code;
+# of Cursor, Factory Droid, Devin and VS Code. The web board has the same (rows.js).
+COMMAND_TOOLS = ("Bash", "bash", "powershell", "run_shell_command", "Shell", "Execute", "exec", "run_in_terminal")
 PLAN_TOOL = "ExitPlanMode"
 WAITING = {"AskUserQuestion": Status.AWAITING_INPUT, PLAN_TOOL: Status.AWAITING_APPROVAL}  # tools for the person
 ATTENTION = (Status.AWAITING_INPUT, Status.AWAITING_APPROVAL, Status.ERROR)  # a person has to look

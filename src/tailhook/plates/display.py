@@ -17,10 +17,10 @@ from tailhook import hosts
 from tailhook._core import iso_time
 from tailhook.machines.plates import (
     AGENT,
+    COMMAND_TOOLS,
     HOST,
     MCP_SERVER,
     PLAN_TOOL,
-    SHELL_TOOL,
     STUCK_TIMEOUT,
     EventKind,
     OpenTool,
@@ -254,7 +254,7 @@ def describe_approval(plate: Plate, tool: OpenTool) -> ActivityOut:
     """Return for what a session asks an approval."""
     if tool.name == PLAN_TOOL:
         return make_activity("shows a plan", text=tool.about)
-    if tool.name == SHELL_TOOL and tool.about:
+    if tool.name in COMMAND_TOOLS and tool.about:
         return make_activity(RUN_WORDS, text=tool.about, is_code=True)
     return {**describe_tool(plate, tool), "words": "asks to use" if tool.name else "asks for a permission"}
 
@@ -263,7 +263,7 @@ def describe_tool(plate: Plate, tool: OpenTool) -> ActivityOut:
     """Return a tool and what it works on: a path inside the project without the project's folder."""
     below = f"{plate['project_path'].rstrip('/')}/"
     is_path = tool.about.startswith("/")
-    return make_activity("", tool.name, tool.about.removeprefix(below), is_code=is_path or tool.name == SHELL_TOOL)
+    return make_activity("", tool.name, tool.about.removeprefix(below), is_code=is_path or tool.name in COMMAND_TOOLS)
 
 
 def read_error(error: str) -> str:

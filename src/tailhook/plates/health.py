@@ -12,10 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from tailhook.hook.answer import plain
 from tailhook.hook.plates import first_words
 from tailhook.machines.plates import (
+    COMMAND_TOOLS,
     EXAMINED,
     HEALTH_CHECK_INTERVAL,
     HOST,
-    SHELL_TOOL,
     STALENESS_THRESHOLD,
     STUCK_TIMEOUT,
     Event,
@@ -386,7 +386,7 @@ def commands_of(plate: Plate) -> list[AskedCommand]:
         return []
     since = Moment(plate["event_ts"], plate["event_mono"])
     waits = [tool for tool in situation_of(plate).waits if tool.wait is Status.AWAITING_APPROVAL]
-    return [AskedCommand(tool, (pid, tool.about, since)) for tool in waits if tool.about and tool.name == SHELL_TOOL]
+    return [AskedCommand(tool, (pid, tool.about, since)) for tool in waits if tool.about and tool.name in COMMAND_TOOLS]
 
 
 def key_of(plate: Plate) -> tuple[object, ...]:

@@ -2,7 +2,8 @@
 
 import { commandWords, line, make, span, statusWords } from "./words.js";
 
-const SHELL = "Bash"; // its commands are cut on the right; paths are cut on the left
+// The hosts' tools for shell commands: commands are cut on the right, paths on the left.
+const SHELLS = ["Bash", "bash", "powershell", "run_shell_command", "Shell", "Execute", "exec", "run_in_terminal"];
 const BOXED = ["waits", "finished", "stuck"]; // groups in whose rows the activity stands in a box of its own
 export const RESUME_TITLE = "Copies the command that resumes the session in a terminal";
 
@@ -84,7 +85,7 @@ function activity(plate) {
   } else if (plate.silent_since) add("key silence", statusWords(plate));
   if (words !== "asks" || !text) add("key", words);
   add(isBoxed ? "name" : "code", tool);
-  if (is_code && text && tool && tool !== SHELL) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
+  if (is_code && text && tool && !SHELLS.includes(tool)) found.push(make("span", { class: "code path" }, make("bdi", { dir: "ltr" }, line(text, 1000))), " ");
   else add(is_code || !isBoxed ? "code" : "said", text);
   choices.forEach((choice, at) => {
     found.push(make("span", { class: "choice" }, make("kbd", {}, `${at + 1}`), " ", line(choice, 1000)), " ");
