@@ -10,7 +10,7 @@ from tailhook.machines.plates import Status
 from tailhook.plates.db import SessionProject
 from tailhook.plates.hub import Hub
 from tailhook.plates.listed import ListedSession, ListError
-from tailhook.plates.lister import LIST_INTERVAL_S, Lister, run_list
+from tailhook.plates.lister import Lister, run_list
 from tailhook.plates.rows import empty_plate
 
 
@@ -43,7 +43,7 @@ class Run:
 
     steps: each is the host's answer (a list, or an error to raise), or a function to call with the hub.
     starts: when the host was asked, in simulated seconds.
-    shown, failures: the sessions on the boards, and why there is no list, before each sleep.
+    shown, failures: the sessions on the boards, and why there is no list, after each answer.
     replaced: the processes whose placeholders were removed.
     """
 
@@ -52,7 +52,7 @@ class Run:
         self.hub = Hub()
         self.time = 0.0
         self.is_asking = self.is_over = False
-        self.starts, self.delays, self.shown, self.failures, self.replaced = [], [], [], [], []
+        self.starts, self.shown, self.failures, self.replaced = [], [], [], []
         asyncio.run(self.run(reported, watched, replace or self.replaced.append))
 
     async def run(self, reported, watched, replace):
@@ -83,6 +83,9 @@ class Run:
                 return
 
     async def ask(self):
+        if not self.steps:
+            self.is_over = True
+            await asyncio.Event().wait()
         self.is_asking = True
         self.starts.append(self.time)
         self.take()
@@ -92,15 +95,12 @@ class Run:
         return answer
 
     async def sleep(self, seconds):
-        self.shown.append(sorted(self.hub.listed))
-        self.delays.append(seconds)
-        self.failures.append(self.hub.list_failure)
+        if self.is_asking:
+            self.shown.append(sorted(self.hub.listed))
+            self.failures.append(self.hub.list_failure)
+        self.is_asking = False
         self.time += seconds
         self.take()
-        if not self.steps:
-            self.is_over = True
-            await asyncio.Event().wait()
-        self.is_asking = False
 
 
 def close(hub):
@@ -174,8 +174,19 @@ def test_a_failure_shows_no_old_sessions_and_is_kept_until_the_next_answer():
 
 def test_a_host_that_fails_again_and_again_is_asked_less_and_less():
     run = Run(*[ListError("error: unknown option '--json'")] * 6)
-    assert run.delays == [60, 360, 2160, 3600, 3600, 3600]
+    assert run.starts == [0, 60, 420, 2580, 6180, 9780]
     assert run.hub.list_failure == "error: unknown option '--json'"
+
+
+def open_another(hub):
+    hub.opened += 1
+
+
+@pytest.mark.parametrize("opening", [[open_another], [close, open_board]])
+def test_a_board_that_is_opened_after_failures_ends_the_long_wait(opening):
+    failure = ListError("busy")
+    run = Run(*[failure] * 4, *opening, failure, failure, [])
+    assert run.starts == [0, 60, 420, 2580, 2590, 2650, 3010]
 
 
 def test_a_database_that_cannot_be_written_hides_no_session_and_is_not_called_a_failure_of_the_host(caplog):
@@ -188,8 +199,8 @@ def test_a_database_that_cannot_be_written_hides_no_session_and_is_not_called_a_
 
 
 def test_after_an_answer_the_interval_is_the_usual_one():
-    run = Run(ListError("busy"), [], ListError("busy"))
-    assert run.delays == [60, LIST_INTERVAL_S, 60]
+    run = Run(ListError("busy"), [], ListError("busy"), [])
+    assert run.starts == [0, 60, 70, 130]
 
 
 def test_the_same_failure_is_logged_once(caplog):

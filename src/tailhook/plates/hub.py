@@ -94,6 +94,7 @@ class Hub:
     All methods except `changed`, `removed` and `catching_up` run in the event loop's thread.
 
     listeners: how many streams are open.
+    opened: how many have been opened since the daemon's start.
     """
 
     def __init__(self) -> None:
@@ -107,7 +108,7 @@ class Hub:
         self.listed: dict[str, Plate] = {}  # by session: those that no hook has reported, see `tailhook.plates.listed`
         self.list_failure = ""  # why the host's list could not be read at last
         self.tokens: dict[str, TokensOut] = {}  # by session, as far as they are known
-        self.listeners = 0
+        self.listeners = self.opened = 0
         self.is_watched = asyncio.Event()  # while there is a listener
         self.run = secrets.token_hex(4)
         self.number = 0  # of the newest change
@@ -316,6 +317,7 @@ class Hub:
             since is sent.
         """
         self.listeners += 1
+        self.opened += 1
         self.is_watched.set()
         try:
             await self.is_loaded.wait()

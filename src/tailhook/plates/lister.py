@@ -133,7 +133,10 @@ class Lister:
         self.before: dict[str, Plate] = {}  # the last plate of each session, also after the boards were closed
 
     async def follow(self) -> None:
-        """Ask for the list at an interval while a board is open. If that fails, wait longer each time."""
+        """Ask for the list at an interval while a board is open.
+
+        If that fails, wait longer each time, but not after another board was opened.
+        """
         await self.hub.is_loaded.wait()
         delay = LIST_INTERVAL_S
         while True:
@@ -146,9 +149,20 @@ class Lister:
             else:
                 self.hub.list_failure = ""
                 delay = LIST_INTERVAL_S
-            await self.sleep(delay)
+            if await self.rest(delay):
+                delay = LIST_INTERVAL_S
+
+    async def rest(self, seconds: float) -> bool:
+        """Wait for some seconds, or until no board is open or another one was opened. Returns whether that ended it."""
+        opened = self.hub.opened
+        for _ in range(round(seconds / LIST_INTERVAL_S)):
+            await self.sleep(LIST_INTERVAL_S)
             if not self.hub.is_watched.is_set():
                 self.clear()
+                return True
+            if self.hub.opened != opened:
+                return True
+        return False
 
     async def publish(self, listed: list[ListedSession]) -> None:
         """Publish the sessions that no hook has reported, in place of what `tailhook run` reported of them."""
