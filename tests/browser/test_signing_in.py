@@ -15,6 +15,8 @@ from support.browser import BROWSER_TIMEOUT_MS, at, row
 from support.daemon import Daemon, answers, daemon_in, request, wait_until
 from support.host import HANGS_S, command_server, tailhook
 
+from tailhook import __version__
+
 WORDS = re.compile(r"[A-Za-z0-9._~+/=-]{16,}")  # what could be a token or a secret
 
 
@@ -277,6 +279,33 @@ def test_a_sign_out_reaches_every_open_tab_and_each_can_be_signed_in_again(own, 
     pages[1].evaluate("link => { location.href = link; }", new_link(own))
     expect(pages[1].locator("#connection")).to_have_text("live")
     expect(pages[0].locator("#connection")).to_have_text("signed out")
+
+
+def test_a_tab_shares_no_stream_with_a_tab_of_another_version(own, new_context):
+    own.start().post("stop", project_path="/src/first")
+    context = new_context()
+    context.add_init_script(
+        "globalThis.names = [];"
+        "SharedWorker = class extends SharedWorker {"
+        "  constructor(url, options) { super(url, options); names.push(options.name); } };"
+    )
+    page = context.new_page()
+    page.goto(own.link)
+    expect(row(page, "first")).to_be_visible()
+    assert page.evaluate("names") == [f"tailhook {__version__}"]
+
+
+@pytest.mark.parametrize("version", [__version__, "99.0"])
+def test_a_link_in_a_tab_of_another_version_loads_the_daemons_own_page(own, new_context, version):
+    page = new_context().new_page()
+    page.route("**/health", lambda route: route.fulfill(json={"status": "ok", "version": version}))
+    page.goto(own.start().link)
+    expect(page.locator("#connection")).to_have_text("live")
+    tailhook("plates", "sign-out", env=own.env, cwd=own.home)
+    expect(page.locator("#connection")).to_have_text("signed out")
+    page.evaluate("link => { globalThis.isOld = true; location.href = link; }", new_link(own))
+    expect(page.locator("#connection")).to_have_text("live")
+    assert page.evaluate("globalThis.isOld === true") == (version == __version__)
 
 
 def test_a_browser_that_keeps_nothing_is_signed_in_until_the_page_is_left(own, new_context):

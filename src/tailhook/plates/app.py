@@ -4,6 +4,7 @@ import sys
 import time
 from collections import Counter
 from http import HTTPStatus
+from mimetypes import guess_type
 from operator import itemgetter
 from pathlib import Path
 from statistics import median
@@ -17,7 +18,6 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
 from sse_starlette import EventSourceResponse
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.staticfiles import StaticFiles
 
 from tailhook import __version__
 from tailhook.machines.plates import STUCK_TIMEOUT, EventKind, Status
@@ -183,8 +183,7 @@ def make_app(
     app.include_router(plate_routes(database, inbox, hub, stuck_timeout))
     app.include_router(daemon_routes(database, inbox, hub))
     app.include_router(sign_in_routes(port))
-    app.add_api_route("/", board_page, methods=["GET", "HEAD"], include_in_schema=False)
-    app.mount("/web", StaticFiles(directory=WEB))
+    app.include_router(page_routes())
     return app
 
 
@@ -418,9 +417,30 @@ def sign_in_routes(port: Port | None) -> APIRouter:
     return router
 
 
-def board_page() -> Response:
-    """Return the page of the web board."""
-    return Response((WEB / "index.html").read_bytes(), media_type="text/html; charset=utf-8")
+def page_routes() -> APIRouter:
+    """Return the routes of the web board's files. An upgrade replaces the files, so they are read now.
+
+    The page has the daemon's version, see `connect` in daemon.js.
+    """
+    router = APIRouter()
+    files = {path.name: path.read_bytes() for path in WEB.iterdir()}
+    page = files["index.html"].replace(b"{version}", __version__.encode())
+
+    @router.head("/", include_in_schema=False)
+    @router.get("/", include_in_schema=False)
+    async def get_page() -> Response:
+        """Return the page."""
+        return Response(page, media_type="text/html")
+
+    @router.head("/web/{name:path}", include_in_schema=False)
+    @router.get("/web/{name:path}", include_in_schema=False)
+    async def get_file(name: str) -> Response:
+        """Return one of the page's files."""
+        if name not in files:
+            raise HTTPException(HTTPStatus.NOT_FOUND, "no such file")
+        return Response(files[name], media_type=guess_type(name)[0])
+
+    return router
 
 
 # ---- errors ------------------------------------------------------------------

@@ -10,6 +10,7 @@ export { events } from "./stream.js";
 const KEY = "tailhook.secret";
 const SIGN_IN = "/sign-in";
 const WORKER = "/web/stream.js";
+const VERSION = document.documentElement.dataset.version; // of the daemon that served this page
 const RETRY_MS = 2000; // before the next attempt to sign in, or to start the worker
 
 let secret = stored();
@@ -54,6 +55,15 @@ function takeCode() {
   wakeUp();
 }
 
+// Return whether a daemon of another version answers. It has a page of its own.
+async function isReplaced() {
+  try {
+    return (await (await request("/health", "")).json()).version !== VERSION;
+  } catch {
+    return false; // it is away
+  }
+}
+
 // Exchange the link's code for a secret. Returns the daemon's reason of a failure, null without a code, "" after a success.
 async function signIn() {
   if (code) {
@@ -92,7 +102,7 @@ export async function follow(handlers, { away, signedOut }) {
     }
   });
   takeCode();
-  addEventListener("hashchange", takeCode);
+  addEventListener("hashchange", async () => ((await isReplaced()) ? location.reload() : takeCode()));
   addEventListener("pagehide", () => sendSecret(""));
   addEventListener("pageshow", (event) => event.persisted && secret && sendSecret(secret));
   for (;;) {
@@ -112,7 +122,8 @@ export async function follow(handlers, { away, signedOut }) {
   }
 }
 
-// Connect the tab to the stream that all tabs share. Returns a function that sends it this tab's secret.
+// Connect the tab to the stream that all tabs of the daemon's version share: a tab of an older one may still be open.
+// Returns a function that sends the stream this tab's secret.
 function connect(receive) {
   if (!globalThis.SharedWorker) {
     const stream = new Stream();
@@ -123,7 +134,7 @@ function connect(receive) {
   let sent = "";
   let worker = null;
   const start = () => {
-    worker = new SharedWorker(trusted?.createScriptURL("") ?? WORKER, { type: "module", name: "tailhook" });
+    worker = new SharedWorker(trusted?.createScriptURL("") ?? WORKER, { type: "module", name: `tailhook ${VERSION}` });
     worker.port.onmessage = ({ data: [name, data] }) => receive(name, data);
     worker.onerror = () => {
       receive("away");
