@@ -64,6 +64,7 @@ HOSTS_PROMPTS = "<task-notification>", "<system_notification>"
 MAX_REPORTED_CHARS = 200  # of a name, a file's path or a command
 MAX_SEARCHED_CHARS = 1000  # of a text, for its first words
 MAX_CHOICES = 10  # of a question
+PATCH_START = "*** Begin Patch\n*** "  # of the tools of Codex and Copilot that edit files; then "Add File: PATH"
 # What a tool works on, by the names in its input.
 TOOL_SUBJECTS = "command", "question", "plan", "url", "pattern", "query", "description"
 # Environment variables that together name the terminal, and the window or pane in it.
@@ -176,15 +177,17 @@ def transcript_size(path: str) -> int:
 def tool_params(payload: "Payload") -> "dict[str, Any] | None":
     """Return the shown part of a tool's input, or an MCP server's question, or None."""
     given = payload.get("tool_input")
+    if isinstance(given, str):
+        given = {"path": patched_file(given)}
     if not isinstance(given, dict):
         asked = first_words(get_text(payload, "message")) if get_text(payload, "mcp_server_name") else ""
         return {"question": asked} if asked else None
     if isinstance(todos := given.get("todos"), list):
         done = sum(isinstance(one, dict) and one.get("status") == "completed" for one in todos)
         return {"todos_done": done, "todos": len(todos)}
-    for name in ("file_path", "notebook_path"):
-        if path := get_text(given, name):
-            return {"file_path": path[-MAX_REPORTED_CHARS:]}
+    paths = get_text(given, "file_path"), get_text(given, "notebook_path"), patched_file(get_text(given, "command"))
+    for path in filter(None, paths):
+        return {"file_path": path[-MAX_REPORTED_CHARS:]}
     question = first_question(given)
     for name in TOOL_SUBJECTS:
         text = get_text(question if name == "question" else given, name)
@@ -195,7 +198,15 @@ def tool_params(payload: "Payload") -> "dict[str, Any] | None":
                 return {name: first_words(text)}
             about = {name: plain_words(text, MAX_REPORTED_CHARS)}
             return {**about, "choices": shown_choices(question)} if name == "question" else about
-    return None
+    path = get_text(given, "path")  # of the tools of Copilot that edit files; of a search, it is not the subject
+    return {"file_path": path[-MAX_REPORTED_CHARS:]} if path else None
+
+
+def patched_file(patch: str) -> str:
+    """Return the first file of a patch, "" if the text is not a patch."""
+    if not patch.startswith(PATCH_START):
+        return ""
+    return patch[len(PATCH_START) :].partition("\n")[0].partition(" File: ")[2].strip()
 
 
 def first_question(given: "dict[str, Any]") -> "dict[str, Any]":
