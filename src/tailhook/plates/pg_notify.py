@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
+from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
 from tailhook.plates.db import CHANNEL, Database
 from tailhook.plates.hub import Hub
+from tailhook.plates.tables import server_options
 
 log = logging.getLogger("tailhook.plates")
 
@@ -18,9 +20,10 @@ async def listen(database: Database, hub: Hub) -> None:
     import psycopg  # only installed if PostgreSQL is used
 
     url = database.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    options: Any = server_options(database.engine.url)
     while True:
         try:
-            async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+            async with await psycopg.AsyncConnection.connect(url, autocommit=True, **options) as connection:
                 await connection.execute(f"LISTEN {CHANNEL}")
                 # Changes announced before this are missed, so listeners have to begin again.
                 await hub.load(lambda: asyncio.to_thread(database.session_projects))

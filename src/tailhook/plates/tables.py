@@ -218,6 +218,15 @@ def statements(dialect: str) -> Statements:
 # ---- opening -----------------------------------------------------------------
 
 BUSY_TIMEOUT_S = 10  # for another process that writes
+# Of libpq. A network or a server may go away without a word, for example while the computer sleeps. By default, libpq
+# notices that on an idle connection after two hours.
+SERVER_OPTIONS = {
+    "connect_timeout": 10,  # seconds, and the next ones
+    "keepalives_idle": 15,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 45_000,  # milliseconds
+}
 # Begins a migration. Python's sqlite3 begins no transaction by itself before a CREATE TABLE.
 LOCK_STATEMENTS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(8386099895470092139)"}
 
@@ -227,11 +236,19 @@ def open_engine(url: str) -> Engine:
 
     A server can cut an idle connection, so each is tested before its use, and replaced if needed.
     """
-    is_server = sa.make_url(url).get_backend_name() != "sqlite"
-    engine = sa.create_engine(url, pool_pre_ping=is_server, json_deserializer=read_json_column)
+    options = server_options(sa.make_url(url))
+    engine = sa.create_engine(
+        url, pool_pre_ping=bool(options), connect_args=options, json_deserializer=read_json_column
+    )
     if engine.dialect.name == "sqlite":
         listen(engine, "connect", prepare_sqlite)
     return engine
+
+
+def server_options(url: sa.URL) -> dict[str, int]:
+    """Return the options of connections to a server that the URL does not set itself; for SQLite, none."""
+    is_server = url.get_backend_name() != "sqlite"
+    return {name: value for name, value in SERVER_OPTIONS.items() if is_server and name not in url.query}
 
 
 def read_json_column(text: "str | bytes") -> Any:
