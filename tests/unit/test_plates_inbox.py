@@ -381,6 +381,30 @@ def test_a_database_that_is_away_full_or_broken_loses_none(inbox, monkeypatch, e
     assert (inbox.ingest(), inbox.lost, inbox.failure, inbox.backlog) == (1, 0, "", 0)
 
 
+def test_a_database_that_cannot_be_read_either_does_not_hide_how_many_events_wait(inbox, monkeypatch):
+    spool.append_record(event(0) + event(1))
+    inbox.ingest()
+    read, is_away = inbox.database.offset, True
+
+    def offset(file):
+        if is_away:
+            raise OperationalError("SELECT", {}, Exception("connection refused"))
+        return read(file)
+
+    monkeypatch.setattr(inbox.database, "offset", offset)
+    spool.append_record(event(2) + event(3) + event(4))
+    with pytest.raises(OperationalError):
+        inbox.ingest()
+    assert ("connection refused" in inbox.failure, inbox.backlog) == (True, 3)
+    inbox.folder.joinpath("events").rename(inbox.folder / "events.1")
+    spool.append_record(event(5))
+    with pytest.raises(OperationalError):
+        inbox.ingest()
+    assert inbox.backlog == 4
+    is_away = False
+    assert (inbox.ingest(), inbox.failure, inbox.backlog) == (4, "", 0)
+
+
 def test_a_line_that_the_database_never_takes_blocks_none_behind_it(inbox, monkeypatch, caplog):
     def refuse(report):
         if report.event_id == "e1":

@@ -86,6 +86,7 @@ class Inbox:
         self.failure = ""
         self.stopping = False
         self.failures: list[SpoolOffset] = []
+        self.ends: dict[str, int] = {}  # up to which offset each file was stored when that was last known, by its key
         self.id = load_spool_id(folder)
 
     def files(self) -> list[Path]:
@@ -117,15 +118,18 @@ class Inbox:
         return True
 
     def offset_of(self, path: Path) -> int:
-        """Return the offset up to which a file is stored."""
+        """Return the offset up to which a file is stored, as it was last known if the database cannot be read."""
         try:
             fd = open_spool_file(path)
         except FileNotFoundError:
             return 0
         try:
-            return self.database.offset(self.key(fd))
+            key = self.key(fd)
         finally:
             os.close(fd)
+        with suppress(SQLAlchemyError):
+            self.ends[key] = self.database.offset(key)
+        return self.ends.get(key, 0)
 
     def key(self, fd: int) -> str:
         """Return a key that identifies a file among the files of all spools, even after it was renamed.
@@ -207,6 +211,7 @@ class Inbox:
                 if path.name != SPOOL_FILE and self.database.checkpoint():
                     path.unlink()
                     self.database.forget_file(self.key(fd))
+                    self.ends.pop(self.key(fd), None)
             finally:
                 os.close(fd)
         self.show_backlog(0)
@@ -227,6 +232,8 @@ class Inbox:
                 break
             done, new = self.store(waiting)
             taken += new
+            if done:
+                self.ends[key] = waiting[done - 1].place.end
             if done == MAX_BATCH_LINES or done < len(waiting):
                 self.count_backlog(done)
             del waiting[:done]
