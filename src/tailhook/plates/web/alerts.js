@@ -3,6 +3,8 @@
 import { line } from "./words.js";
 
 const WANTED = ["sound", "notify"];
+const NOT_SHOWN = "The browser does not let this page show notifications.";
+const notes = new Map(); // the last notification of each session
 let audio = null;
 
 const key = (name) => `tailhook.${name}`;
@@ -27,12 +29,26 @@ function keep(name, value) {
 export function alert(plate, words, shown) {
   if (wants("sound")) chime();
   if (!wants("notify") || globalThis.Notification?.permission !== "granted") return;
-  const note = new Notification(words, { body: line(plate.project_path), tag: plate.session_id });
+  notes.get(plate.session_id)?.close();
+  const note = notification(words, line(plate.project_path), `${plate.session_id} ${plate.since}`);
+  if (!note) return;
+  notes.set(plate.session_id, note);
   note.onclick = () => {
     window.focus();
     note.close();
     shown();
   };
+}
+
+// Return a new notification, or null if the browser shows none (Chrome on Android: only a service worker may).
+// tag: one with the tag of another replaces it in silence, so that several tabs show it once.
+function notification(words, body, tag) {
+  try {
+    return new Notification(words, { body, tag });
+  } catch {
+    document.getElementById("refused").textContent = NOT_SHOWN;
+    return null;
+  }
 }
 
 // Play two short notes. A browser plays them only after the person has used the page.
@@ -69,6 +85,6 @@ export function options() {
 async function allowed() {
   const answer = await globalThis.Notification?.requestPermission();
   const refused = document.getElementById("refused");
-  refused.textContent = answer === "granted" ? "" : "The browser does not let this page show notifications.";
+  refused.textContent = answer === "granted" ? "" : NOT_SHOWN;
   return answer === "granted";
 }
