@@ -15,7 +15,7 @@ from support.terminal import Terminal
 from textual.widgets import Footer
 
 from tailhook.board import tui
-from tailhook.board.alerts import SCRIPT
+from tailhook.board.alerts import SCRIPT, make_notifier
 from tailhook.board.plate_list import PlateList
 from tailhook.board.source import DaemonSource
 from tailhook.board.tui import Board
@@ -254,6 +254,24 @@ def test_a_desktop_notification_uses_the_desktops_program(board_daemon, tmp_path
     os.write(board.fd, b"q")
     assert board.wait() == 0
     assert "\x1b[23;2t" in board.seen.partition("(1) tailhook")[2]  # the tab gets its old title back
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [("echo 'no notification service' >&2; exit 1", "no notification service"), ("exit 3", "notify-send exits 3")],
+)
+def test_the_board_shows_why_there_is_no_desktop_notification(board_daemon, tmp_path, monkeypatch, script, reason):
+    program = tmp_path / "notify-send"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    async def play(person):
+        await person.sees("No sessions yet")
+        board_daemon.post("permission_asked", "s", project_path="/p/shop")
+        await person.sees("No desktop notification", reason)
+
+    sit(play, alerts=[make_notifier()])
 
 
 # ---- the command -------------------------------------------------------------

@@ -4,11 +4,14 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Callable
+from functools import partial
 from html import escape
 
 from textual.app import App
 
+from tailhook.board.terminals import MAX_ERROR_CHARS
 from tailhook.errors import TailhookError
+from tailhook.hook.answer import plain
 from tailhook.plates.fields import PlateOut
 from tailhook.stores.daemon import DATABASE_VARIABLE, TOKEN_VARIABLE, environment_without
 
@@ -26,14 +29,18 @@ def ring_bell(app: App[None], _: PlateOut) -> None:
 
 
 def make_notifier() -> Alert:
-    """Return an alert that shows a desktop notification through notify-send or osascript.
+    """Return an alert that shows a desktop notification through notify-send or osascript. The board shows a failure.
 
     Raises TailhookError if neither is installed.
     """
     argv, escape_body = find_notification_program()
-    return lambda _, plate: run_detached(
-        [*argv, "--", f"{plate['name']}: {plate['status_words']}", escape_body(plate["project_path"])]
-    )
+
+    def show_notification(app: App[None], plate: PlateOut) -> None:
+        title = f"{plate['name']}: {plate['status_words']}"
+        failed = partial(app.notify, title="No desktop notification", severity="warning", markup=False)
+        run_detached([*argv, "--", title, escape_body(plate["project_path"])], failed)
+
+    return show_notification
 
 
 def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
@@ -48,8 +55,28 @@ def find_notification_program() -> tuple[list[str], Callable[[str], str]]:
     raise TailhookError("neither notify-send nor osascript is installed. Leave out --notify, or use --bell.")
 
 
-def run_detached(argv: list[str]) -> None:
-    """Run a program without the daemon's secrets in its environment, and do not wait for it."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": False}
+def run_detached(argv: list[str], failed: Callable[[str], object] = lambda words: None) -> None:
+    """Run a program without the daemon's secrets in its environment, and do not wait for it.
+
+    failed: called in another thread with the reason if the program fails.
+    """
     environment = dict(environment_without(TOKEN_VARIABLE, DATABASE_VARIABLE))
-    threading.Thread(target=subprocess.run, args=(argv,), kwargs={**quiet, "env": environment}, daemon=True).start()
+
+    def run() -> None:
+        try:
+            end = subprocess.run(  # noqa: S603 - a program of the desktop
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                check=False,
+            )
+        except OSError as error:
+            failed(f"{argv[0]}: {error.strerror}")
+            return
+        if end.returncode:
+            words = plain(end.stderr.decode(errors="replace").strip())[:MAX_ERROR_CHARS]
+            failed(words or f"{argv[0]} exits {end.returncode}")
+
+    threading.Thread(target=run, daemon=True).start()
