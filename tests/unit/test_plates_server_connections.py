@@ -1,11 +1,13 @@
 """Connections to a PostgreSQL server: one that was cut without a word is noticed within a minute, not within hours."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 
+from tailhook.plates.app import answer_failure
 from tailhook.plates.hub import Hub
 from tailhook.plates.pg_notify import listen
 from tailhook.plates.tables import SERVER_OPTIONS, open_engine, server_options
@@ -50,3 +52,9 @@ def test_the_listener_to_other_daemons_connects_with_these_options(monkeypatch):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(listen(SimpleNamespace(engine=open_engine(URL)), Hub()))
     assert SERVER_OPTIONS.items() <= seen[0].items()
+
+
+def test_a_request_without_the_server_fails_with_one_line():
+    error = sa.exc.OperationalError("SELECT 1", {}, psycopg.OperationalError("connection failed\nIs it running?"))
+    answer = asyncio.run(answer_failure(None, error))
+    assert json.loads(answer.body) == {"error": "OperationalError: (psycopg.OperationalError) connection failed"}

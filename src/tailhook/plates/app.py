@@ -36,6 +36,7 @@ from tailhook.plates.fields import DetailsOut, PlateOut, StatusesOut, SummaryOut
 from tailhook.plates.hub import Hub
 from tailhook.plates.inbox import Inbox
 from tailhook.plates.markdown import read_markdown
+from tailhook.plates.opening import first_line
 from tailhook.plates.schemas import Milliseconds, Name, Report, SessionName, Word, unix_ms
 from tailhook.plates.sockets import Port
 from tailhook.plates.tables import Plate
@@ -457,8 +458,8 @@ async def answer_invalid(_: Request, error: Any) -> JSONResponse:
 
 
 async def answer_failure(_: Request, error: Exception) -> JSONResponse:
-    """Return the answer to a request that failed."""
-    return JSONResponse({"error": f"{type(error).__name__}: {error}"}, HTTPStatus.INTERNAL_SERVER_ERROR)
+    """Return the answer to a request that failed, with one line."""
+    return JSONResponse({"error": f"{type(error).__name__}: {first_line(error)}"}, HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def peer_address(request: Request) -> str | None:
