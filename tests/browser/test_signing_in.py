@@ -197,8 +197,8 @@ def test_a_tab_stays_signed_in_when_it_is_loaded_again(signed_in):
 def test_a_new_tab_is_not_signed_in_and_explains_how_to_sign_in(signed_in, new_tab):
     other = new_tab(signed_in.daemon.base)
     expect(other.locator("#away")).to_have_text(
-        "This tab is not signed in. To sign in, open the link that this command prints:  tailhook plates link   "
-        "A duplicate of a signed-in tab is signed in, too."
+        "This tab is not signed in. To sign in, duplicate a signed-in tab, or open the link that this command prints:  "
+        "tailhook plates link"
     )
     expect(other.locator("#connection")).to_have_text("signed out")
 

@@ -17,9 +17,9 @@ from tailhook._core import send_wake_up
 
 def test_there_is_one_daemon_for_a_user(own):
     own.start()
-    words = refused(own, "--no-port")
-    assert f"a daemon is running already (process {own.process.pid}). To end it:  kill {own.process.pid}" in words
-    assert "running already" in refused(own, "--port", "0")
+    running, end = f"a daemon is running already (process {own.process.pid}). ", f"To end it:  kill {own.process.pid}\n"
+    for flags in (["--no-port"], ["--port", "0"]):
+        assert f"{running}For a link to its board:  tailhook plates link. {end}" in refused(own, *flags)
 
 
 def test_there_is_one_whatever_the_folder_of_the_sockets_is(own, tmp_path):

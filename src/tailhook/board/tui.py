@@ -48,6 +48,8 @@ No sessions yet.
 They appear here by themselves once the hooks are installed:
 
   tailhook install --with plates
+
+Sessions that were already open appear after a restart.
 """
 
 

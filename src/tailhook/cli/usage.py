@@ -4,6 +4,7 @@ import argparse
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
@@ -34,12 +35,12 @@ NO_NAME = {"agent": "main conversation"}  # words for a group without a name
 NO_COST = "\N{EN DASH}"
 HEADS = ("responses", "input", "output", "cache read", "cache creation", "all tokens")
 OPTIONAL_HEADS = (
-    "all tokens",
     "cache creation",
     "cache read",
     "responses",
     "input",
     "output",
+    "all tokens",
 )  # in the order of leaving them out
 MIN_NAME_CELLS = 10
 MIN_COLUMNS = 2  # shown beside the names in any case
@@ -157,8 +158,9 @@ def table_lines(
 ) -> list[str]:
     """Return the totals as a table.
 
-    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out. Names that
-        would look the same are cut in their middle; if they still look the same, they are not cut.
+    room: the width of the terminal, None without one. If it is narrow, names are cut and columns left out; more lines
+        name these. Names that would look the same are cut in their middle; if they still look the same, they are not
+        cut.
     """
     from tailhook.cli.table import cut_end, cut_middle, cut_start
     from tailhook.pictures.terminal import count_cells
@@ -186,7 +188,9 @@ def table_lines(
         name = cut(line[0], widths[0])
         blanks = " " * (widths[0] - count_cells(name))
         drawn.append("  ".join([name + blanks, *(line[place].rjust(widths[place]) for place in shown[1:])]))
-    return [coloured(drawn[0], 1), *drawn[1:-1], coloured(drawn[-1], 1)]
+    out = [head for place, head in enumerate(heads) if place not in shown]
+    notes = textwrap.wrap(f"Left out for lack of room: {', '.join(out)}. --json has all.", room or 0) if out else []
+    return [coloured(drawn[0], 1), *drawn[1:-1], coloured(drawn[-1], 1), *notes]
 
 
 def figures(name: str, total: "Total", prices: "PriceList | None") -> tuple[str, ...]:

@@ -135,8 +135,7 @@ function connected() {
 }
 
 const AWAY = "The daemon does not answer. What you see may be old. Trying again. (To start it:  tailhook plates serve)";
-const NO_LINK =
-  "To sign in, open the link that this command prints:  tailhook plates link   A duplicate of a signed-in tab is signed in, too.";
+const NO_LINK = "To sign in, duplicate a signed-in tab, or open the link that this command prints:  tailhook plates link";
 
 function showSignedOut(reason, wasSignedIn) {
   let words = reason === null ? `This tab is not signed in. ${NO_LINK}` : `This tab is not signed in: ${line(reason)}`;
