@@ -157,6 +157,21 @@ def test_a_nested_loop_is_explained_and_then_the_outer_one_again(project):
     assert [frame["iter"] for frame in state["stack"]] == [1]
 
 
+@pytest.mark.parametrize("first", ["start", "adopt"])
+def test_a_nested_loop_from_a_shell_belongs_with_its_outer_one_to_the_session_of_the_first_prompt(project, first):
+    loop = partial(project.as_agent, "loop")
+    loop("start", "Outer.", session="old" if first == "adopt" else "")
+    if first == "adopt":
+        loop("adopt", session="")
+    assert loop("start", "--push", "Inner.", session="").returncode == 0
+    assert "Inner." in prompted(project, session_id="first")
+    assert project.stop("<loop-done>COMPLETE</loop-done>", session_id="first").allowed
+    assert prompted(project, session_id="second") == ""
+    assert project.stop("Hm.", session_id="second").allowed
+    assert "Outer." in prompted(project, session_id="first")
+    assert not project.stop("Hm.", session_id="first").allowed
+
+
 def notices_of(project):
     """Return the file that keeps which notices were given."""
     return project.home / ".local" / "state" / "tailhook" / "notices"

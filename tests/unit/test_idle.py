@@ -164,10 +164,16 @@ def test_a_claim_is_saved_even_when_nothing_else_moves():
     assert verdict.change == {**state, "stack": [{**state["stack"][0], "session_id": "mine"}]}
 
 
-def test_a_claim_on_the_top_frame_leaves_the_outer_frames_as_they_are():
-    outer = [frame(id="a", iter=4), frame(id="b", iter=5)]
+def test_a_claim_takes_the_outer_loops_that_have_no_session_yet_with_it():
+    outer = [frame(id="a", iter=4), frame(id="b", iter=5, session_id=CLAIM)]
     moved = decide(looping(*outer, frame(session_id=CLAIM)), Facts(session_id="mine"), NOW).change
-    assert moved["stack"] == [*outer, frame(session_id="mine", iter=2)]
+    assert moved["stack"] == [outer[0], {**outer[1], "session_id": "mine"}, frame(session_id="mine", iter=2)]
+
+
+def test_the_outer_loop_of_a_claimed_one_is_that_sessions_when_the_inner_one_ends():
+    state = looping(frame(session_id=CLAIM), frame(session_id="mine"))
+    left = decide(state, with_signals(DONE, session_id="mine"), NOW).change
+    assert left["stack"] == [frame(session_id="mine")]
 
 
 # ---- 5: staleness ------------------------------------------------------------

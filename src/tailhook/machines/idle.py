@@ -109,7 +109,7 @@ def decide(state: object, facts: Facts, now: float, stale_after: float = STALE_A
         return Verdict("allow", "another session's loop")
     if is_loop_paused(top):
         return Verdict("allow", PAUSED)
-    claimed = claim(state, top, facts.session_id)
+    claimed = claim(state, facts.session_id)
     if (age := age_of(state, now)) is None or age > patience(top, stale_after):
         said = "unknown" if age is None else int(age)
         warning = f"Warning: Loop state is stale ({said} seconds old), allowing exit"
@@ -257,13 +257,23 @@ def top_frame(frames: object) -> "dict[str, Any]":
     return top if isinstance(top, dict) else {}
 
 
-def claim(state: "dict[str, Any]", top: "dict[str, Any]", session_id: str) -> "dict[str, Any]":
-    """Return `state` with "claim", in its top frame and in itself, replaced by this session's id."""
-    if top.get("session_id") == CLAIM:
-        state = {**state, "stack": [*state["stack"][:-1], {**top, "session_id": session_id}]}
+def claim(state: "dict[str, Any]", session_id: str) -> "dict[str, Any]":
+    """Return `state` with "claim", in its frames and in itself, replaced by this session's id.
+
+    The outer loops are claimed with the inner one. Otherwise another session could take them when the inner one ends.
+    """
+    frames = state["stack"]
+    if isinstance(frames, list) and any(is_unclaimed(frame) for frame in frames):
+        frames = [{**frame, "session_id": session_id} if is_unclaimed(frame) else frame for frame in frames]
+        state = {**state, "stack": frames}
     if state.get("session_id") == CLAIM:
         state = {**state, "session_id": session_id}
     return state
+
+
+def is_unclaimed(frame: object) -> bool:
+    """Return whether a frame is for the next session that gets a prompt or stops."""
+    return isinstance(frame, dict) and frame.get("session_id") == CLAIM
 
 
 def completion(top: "dict[str, Any]", facts: Facts) -> str:

@@ -58,7 +58,7 @@ def brief(
 
         notice = name_owner((top.get("session_id"), state.get("session_id")), where, "loop")
         return Verdict("allow", "another session's loop", message=notice) if notice else None
-    claimed = claim(state, top, facts.session_id)
+    claimed = claim(state, facts.session_id)
     *outer, top = claimed["stack"]
     top = {**top, "briefed": facts.session_id}
     if own := facts.own(top):
