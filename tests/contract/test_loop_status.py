@@ -21,7 +21,7 @@ def test_status_prints_what_the_next_stop_would_get(project, loop):
     assert 0 <= facts["age"] < 60
     assert facts["verdict"]["decision"] == "block"
     assert facts["verdict"]["reason"] == project.stop("Hm.").answer["reason"]
-    words = loop("status").stdout
+    words = loop("status", session="mine").stdout
     assert all(
         word in words
         for word in ("Go.", "Iteration 2 of at most 10", "must continue: iteration 3/10", "Session: mine.")
@@ -37,6 +37,41 @@ def test_status_decides_with_every_text_of_the_configuration(project, loop):
     reason = json.loads(loop("status", "--json").stdout)["verdict"]["reason"]
     assert reason == project.stop("Hm.").answer["reason"]
     assert all(text in reason for text in texts.values())
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_status_gives_instructions_only_to_the_agent_that_must_continue(project, group):
+    write_hooks(project)
+    words = ("--worktree", str(project.folder), "--tokens", "9") if group == "loop" else ("--completion-promise", "G")
+    assert project.as_agent(group, "start", *words, "The goal.", session="mine").returncode == 0
+
+    def shown(session):
+        out = project.as_agent(group, "status", session=session).stdout
+        assert "The goal." in out
+        return re.search(r"\byou(r|rs)?\b|Do not|absolute paths", out)
+
+    assert shown("mine")
+    assert not shown("other")
+    assert not shown(None)
+    assert project.as_agent(group, "pause").returncode == 0
+    assert not shown("mine")
+    assert project.as_agent(group, "resume").returncode == 0
+    assert project.as_agent(group, "adopt").returncode == 0
+    assert shown("the next one")
+
+
+def test_status_shows_another_sessions_loop_with_what_ends_it(project, loop):
+    loop("start", "--worktree", str(project.folder), "--check", "pytest", "--issue", "5", "x" * 20_000, session="mine")
+    out = loop("status", session="other").stdout
+    for line in (
+        f"Its agent works in the worktree {project.folder}, for issue 5.",
+        "Iteration 1 of 10 (mode loop). Its agent ends it with one of these:",
+        "  <loop-done>COMPLETE</loop-done>",
+        "COMPLETE counts only if this command has succeeded in this loop, and after the last edit of any file:",
+        "At the next stop the agent may stop: another session's loop.",
+    ):
+        assert f"{line}\n" in out
+    assert "… (cut; the whole is in " in out
 
 
 def test_status_names_the_session_that_will_get_the_loop_and_the_nested_loops(loop):

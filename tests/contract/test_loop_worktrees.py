@@ -23,11 +23,11 @@ def test_a_worktree_is_recorded_with_its_branch_and_the_one_it_comes_from(projec
     git(repository, "commit", "--allow-empty", "-m", "first")
     git(repository, "worktree", "add", "-b", "fix/auth-17", str(tree))
     started = loop("start", "--mode", "issue", "--issue", "auth-17", "--worktree", str(tree), session="mine")
-    place = f"Work in the worktree {tree}, on branch fix/auth-17, based on main, for issue auth-17. Use absolute paths"
-    assert place in started.stdout
+    place = f"the worktree {tree}, on branch fix/auth-17, based on main, for issue auth-17."
+    assert f"Work in {place} Use absolute paths" in started.stdout
     top = jwz.newest(project.folder)["stack"][0]
     assert (top["worktree_path"], top["branch"], top["base_ref"]) == (str(tree), "fix/auth-17", "main")
-    assert place in loop("status").stdout
+    assert f"Its agent works in {place}\n" in loop("status").stdout
     assert place in project.stop("Hm.").answer["reason"]
 
 

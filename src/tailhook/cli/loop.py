@@ -59,8 +59,18 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hook.plates import git_branch, read_git_file
 from tailhook.hosts import current_session
-from tailhook.machines import CLAIM, MAX_FIELD_CHARS, Verdict, clip_field, idle, idle_briefing, whole_number
+from tailhook.machines import (
+    CLAIM,
+    MAX_FIELD_CHARS,
+    Verdict,
+    clip_field,
+    idle,
+    idle_briefing,
+    idle_words,
+    whole_number,
+)
 from tailhook.machines.budgets import describe_spending
+from tailhook.machines.evidence import describe_checks
 from tailhook.machines.notices import known_session
 from tailhook.machines.own_loops import OwnLoop
 from tailhook.stores import STORE_FOLDERS
@@ -386,11 +396,31 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
             plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
-            plain_lines(idle_briefing.briefing(state, plain_lines(known_goal(loop)), command_facts(state))),
+            plain_lines(describe_live_loop(state, plain_lines(known_goal(loop)))),
             *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why, where_elsewhere(loop.path)),
         ]
     print_facts(arguments, facts, *lines)
+
+
+def describe_live_loop(state: dict[str, Any], goal: str) -> str:
+    """Return what a loop is about and what ends it: as instructions only for the agent that must continue it.
+
+    goal: the prompt.
+    """
+    top, facts = idle.top_frame(state["stack"]), command_facts(state)
+    if current_session() and idle.is_owned(state, top, facts) and not idle.is_loop_paused(top):
+        return idle_briefing.briefing(state, goal, facts)
+    place, signals = idle_words.name_worktree(top, facts), idle.signals_of(top)
+    words = {signal.partition(">")[2].partition("<")[0]: reason for signal, reason in signals.items()}
+    lines = [
+        f"Its agent works in {place}." if place else "",
+        idle_words.about({**top, "worktree_path": "", **({"issue_id": ""} if place else {})}, facts),
+        f"{iteration_of(top).capitalize()} (mode {idle_words.mode_of(top)}). Its agent ends it with one of these:",
+        *(f"  {signal}" for signal in signals),
+        *describe_checks(top, words),
+    ]
+    return "\n".join(idle_words.with_goal(goal, list(filter(None, lines)), top))
 
 
 def owner_of_loop(loop: JwzLoop | FileLoop) -> str:

@@ -41,7 +41,7 @@ from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
-from tailhook.machines import CLAIM, Verdict, is_visible, ralph, ralph_briefing
+from tailhook.machines import CLAIM, Verdict, is_visible, owns, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
 from tailhook.machines.evidence import listed_texts
 from tailhook.machines.notices import known_session
@@ -268,7 +268,7 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
                 for key, value in state.items()
                 if key not in HOOKS_NOTES
             ),
-            plain_lines(ralph_briefing.briefing(state, plain_lines(loop.prompt))),
+            plain_lines(describe_live_ralph(state, plain_lines(loop.prompt))),
             *describe_spending(state, time.time()),
         ]
         if active and (undriven := why_not_driven(surveys_here(), "ralph")):
@@ -278,11 +278,23 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     print_facts(arguments, facts, *lines)
 
 
+def describe_live_ralph(state: Mapping[str, str | None], prompt: str) -> str:
+    """Return a loop's prompt: with instructions only for the agent that must continue it."""
+    session = current_session()
+    if session and ralph_briefing.is_live(state) and owns(session, (state.get("session_id"),), unbound_acts()):
+        return ralph_briefing.briefing(state, prompt)
+    return f"Prompt: {ralph.shorten(prompt)}"
+
+
+def unbound_acts() -> bool:
+    """Return whether any session may act on a loop that names no session."""
+    return load_config(project_root({})).get("hook", {}).get("unbound") != "refuse"
+
+
 def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
     """Return the verdict of the next stop of the loop's session, if the agent writes no promise."""
     owner = owner_of_ralph(loop) or CLAIM
-    unbound_acts = load_config(project_root({})).get("hook", {}).get("unbound") != "refuse"
-    facts = ralph.Facts(current_session() or owner, unbound_acts=unbound_acts, line=loop.line_of)
+    facts = ralph.Facts(current_session() or owner, unbound_acts=unbound_acts(), line=loop.line_of)
     return judge_next_stop(loop, loop.state or {}, lambda: ralph.decide(loop.state, loop.prompt, facts))
 
 

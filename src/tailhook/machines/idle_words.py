@@ -35,12 +35,15 @@ def write_briefing(top: "dict[str, Any]", signals: "Mapping[str, str]", goal: st
         *(f"  {signal}" for signal in signals),
         *describe_terms(top, reasons),
     ]
+    return "\n".join(with_goal(goal, lines, top))
+
+
+def with_goal(goal: str, lines: list[str], top: "dict[str, Any]") -> list[str]:
+    """Return the lines behind one with the goal, which is cut if a host would show only a preview of all of them."""
     room = MAX_BRIEFING_CHARS - sum(map(len, lines))
     if len(goal) > room:
         goal = f"{goal[:room]}… (cut; the whole is in {top.get('prompt_file')})"
-    if goal:
-        lines.insert(0, f"Goal: {goal}")
-    return "\n".join(lines)
+    return [f"Goal: {goal}", *lines] if goal else lines
 
 
 def about(top: "dict[str, Any]", facts: "Facts") -> str:
@@ -58,15 +61,21 @@ def about(top: "dict[str, Any]", facts: "Facts") -> str:
 
 def worktree(top: "dict[str, Any]", facts: "Facts") -> str:
     """Return the paragraph about the folder of the work, "" if the frame names no existing folder."""
+    place = name_worktree(top, facts)
+    return f"Work in {place}. Use absolute paths under it for every file, and run every command there." if place else ""
+
+
+def name_worktree(top: "dict[str, Any]", facts: "Facts") -> str:
+    """Return a frame's worktree with its branches and its issue, "" if the frame names no existing folder."""
     path = top.get("worktree_path")
     folder = facts.folder(path) if isinstance(path, str) and path else None
     if folder is None:
         return ""
-    parts = [f"Work in the worktree {clip_field(folder)}"]
+    parts = [f"the worktree {clip_field(folder)}"]
     for field, words in (("branch", "on branch {}"), ("base_ref", "based on {}"), ("issue_id", "for issue {}")):
         if name := name_in(top, field):
             parts.append(words.format(name))
-    return f"{', '.join(parts)}. Use absolute paths under it for every file, and run every command there."
+    return ", ".join(parts)
 
 
 def waiting(top: "dict[str, Any]", is_paused: bool) -> str:
