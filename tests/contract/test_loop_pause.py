@@ -71,6 +71,18 @@ def test_it_continues_where_it_was_however_long_it_was_paused(one):
     assert now["stack"][-1]["iter"] == 4 if one.kind == "jwz" else "\niteration: 4\n" in now
 
 
+@pytest.mark.parametrize("session", [None, "other"])
+def test_a_new_loop_beside_it_is_refused_with_the_command_that_continues_it(one, session):
+    words = f"To continue it:  tailhook {'ralph' if one.kind == 'ralph' else 'loop'} resume\n"
+    assert one.command("adopt", session="mine" if session else None).returncode == 0
+    running = one.command("start", "Another.", session=session)
+    assert (running.returncode, words in running.stderr) == (1, False)
+    assert one.command("pause").returncode == 0
+    paused = one.command("start", "Another.", session=session)
+    assert (paused.returncode, words in paused.stderr) == (1, True)
+    assert "to end it" in paused.stderr.lower() or "end it with" in paused.stderr.lower()
+
+
 def test_it_is_paused_and_shown_as_paused_until_it_is_resumed(one):
     assert "resume" in one.command("pause").stdout
     assert one.command("pause").returncode == 0  # again: it stays paused

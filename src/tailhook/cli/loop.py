@@ -37,7 +37,7 @@ from tailhook.cli.session import (
     add_budgets,
     add_prompt,
     add_stuck_after,
-    advise_about_theirs,
+    advise_about_live,
     advise_adopted,
     advise_resumed,
     budget_facts,
@@ -47,7 +47,6 @@ from tailhook.cli.session import (
     describe_standing,
     format_next_stop,
     in_session_project,
-    is_of_another_session,
     iteration_words,
     print_cancelled,
     prompt_argument,
@@ -245,10 +244,9 @@ def describe_live(loop: JwzLoop | FileLoop, state: dict[str, Any], advice: str) 
     advice: what to do if it is not another session's.
     """
     top, owner = idle.top_frame(state["stack"]), owner_of_state(state)
-    stands = describe_standing("loop", owner, idle.is_loop_paused(top), iteration_of(top), known_goal(loop))
-    if is_of_another_session(owner):
-        advice = advise_about_theirs("loop")
-    return f"{plain(loop.path)}: {stands}. {advice}"
+    is_paused = idle.is_loop_paused(top)
+    stands = describe_standing("loop", owner, is_paused, iteration_of(top), known_goal(loop))
+    return f"{plain(loop.path)}: {stands}. {advise_about_live('loop', owner, is_paused, advice)}"
 
 
 def describe_stack(how: str, state: dict[str, Any], goal: str, path: str) -> list[str]:

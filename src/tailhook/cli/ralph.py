@@ -21,7 +21,7 @@ from tailhook.cli.session import (
     add_budgets,
     add_prompt,
     add_stuck_after,
-    advise_about_theirs,
+    advise_about_live,
     advise_adopted,
     advise_resumed,
     budget_facts,
@@ -30,7 +30,6 @@ from tailhook.cli.session import (
     describe_owner,
     describe_standing,
     in_session_project,
-    is_of_another_session,
     iteration_words,
     print_cancelled,
     prompt_argument,
@@ -210,10 +209,10 @@ def judge_live(force: bool) -> list[str]:
     count, owner = iteration_of_ralph(state), owner_of_ralph(loop)
     if force:
         return describe_ralph_change(loop, "replaced")
-    what = describe_standing("ralph loop", owner, ralph_briefing.is_ralph_paused(state), count, loop.prompt)
+    is_paused = ralph_briefing.is_ralph_paused(state)
+    what = describe_standing("ralph loop", owner, is_paused, count, loop.prompt)
     advice = "End it with `tailhook ralph cancel`, or use --force."
-    if is_of_another_session(owner):
-        advice = advise_about_theirs("ralph")
+    advice = advise_about_live("ralph", owner, is_paused, advice)
     raise CommandError(f"{plain(loop.path)}: {what}. {advice}")
 
 

@@ -212,9 +212,16 @@ def describe_standing(loop: str, owner: str, is_paused: bool, iteration: str, go
     return plain(f"a {loop}{session_words(owner)} is {stands} ({iteration}{about})")
 
 
-def advise_about_theirs(group: str) -> str:
-    """Return what to do about a live loop of another session.  group: the commands of its machine."""
-    return f"{advise_adopting(group)}\n          To end it:  tailhook {group} cancel"
+def advise_about_live(group: str, owner: str, is_paused: bool, advice: str) -> str:
+    """Return what to do about a live loop that is in the way of a new one.
+
+    group: the commands of its machine.
+    owner: the id of its session, or CLAIM or "" if it has none yet.
+    advice: what to do if it is not another session's.
+    """
+    if is_of_another_session(owner):
+        advice = f"{advise_adopting(group)}\n          To end it:  tailhook {group} cancel"
+    return f"To continue it:  tailhook {group} resume\n          {advice}" if is_paused else advice
 
 
 def advise_adopting(group: str) -> str:
