@@ -110,10 +110,27 @@ def test_status_of_a_stale_loop_reports_what_will_happen_to_it_and_changes_nothi
     assert facts["age"] >= 9000
     assert re.fullmatch(
         r"No loop is running in this project\.\n"
-        r"The last one ends at the next stop: nothing changed it for 90\d\d seconds\.\n",
+        r"The last one is stale and ends at the next stop: nothing changed it for 90\d\d seconds\.\n"
+        r"To start it again:  tailhook loop start\n",
         loop("status").stdout,
     )
     assert jwz.newest(project.folder) == state
+
+
+@pytest.mark.parametrize("asking", ["mine", "other", None])
+def test_a_stale_loop_is_named_as_one_with_its_goal_and_what_starts_it_again(project, loop, asking):
+    loop("start", "Make it work.", session="mine")
+    project.loop(*jwz.newest(project.folder)["stack"], age=9000)
+    about = (
+        r"The last one is stale and ends at the next stop of session mine: nothing changed it for 90\d\d seconds\.\n"
+        r" *Goal: Make it work\.\n *To start it again:  tailhook loop start\n"
+    )
+    assert re.fullmatch(rf"No loop is running in this project\.\n{about}", loop("status", session=asking).stdout)
+    for word in ("pause", "resume", "adopt", "cancel"):
+        done = loop(word, session=asking)
+        assert done.returncode == 1
+        assert re.search(rf": no loop is running in this project\n *{about}", done.stderr)
+    assert loop("start", "Again.", session=asking).returncode == 0
 
 
 @pytest.mark.parametrize("body", ["broken", "[]", '{"schema": 1, "stack": [5]}', '{"schema": 1, "stack": "x"}'])

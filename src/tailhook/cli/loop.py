@@ -51,6 +51,8 @@ from tailhook.cli.session import (
     print_cancelled,
     prompt_argument,
     report_driver,
+    session_words,
+    shorten_goal,
 )
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
@@ -376,14 +378,14 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         "age": age,
         "verdict": {"decision": verdict.outcome, "why": verdict.why, "reason": verdict.reason or None},
     }
-    lines = ["No loop is running in this project."]
-    if verdict.ended:
-        lines.append(plain(f"The last one ends at the next stop: {verdict.why.removeprefix(idle.LOOP_ENDED)}."))
-    elif verdict.why not in (NO_LOOP, idle.ABORTED):
-        lines[0] += plain(f" Last state: {verdict.why}.")
     is_live = loop is not None and is_loop_live(loop, now)
+    ending = describe_ending(loop, known_goal(loop), now) if loop and not is_live else []
+    lines = ["No loop is running in this project.", *ending]
+    if not ending and verdict.why not in (NO_LOOP, idle.ABORTED):
+        lines[0] += plain(f" Last state: {verdict.why}.")
     if not is_live and (found := find_last_end(read_last_end)):
-        lines.append(format_end(*found))
+        if not ending:
+            lines.append(format_end(*found))
         facts["ended"] = found[1]
     if loop and isinstance(state, dict) and is_live:
         top = idle.top_frame(state["stack"])
@@ -399,6 +401,22 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
             format_next_stop("idle", verdict.outcome, verdict.why, where_elsewhere(loop.path)),
         ]
     print_facts(arguments, facts, *lines)
+
+
+def describe_ending(loop: JwzLoop | FileLoop, goal: str, now: float) -> list[str]:
+    """Return lines about a stale or broken loop, which the next stop of its session ends; [] if it is not one.
+
+    goal: its prompt.
+    """
+    owner = owner_of_state(loop.state)
+    verdict = idle.decide(loop.state, idle.Facts(owner), now, stale_after_of(loop))
+    if not verdict.ended or not verdict.change:
+        return []
+    is_stale = verdict.change.get("reason") == "STALENESS"
+    why = verdict.why.removeprefix(idle.LOOP_ENDED)
+    about = f"The last one{' is stale and' * is_stale} ends at the next stop{session_words(owner)}: {why}."
+    goals = [f"Goal: {plain_lines(goal)}"] if goal else []
+    return [plain(about), *goals, "To start it again:  tailhook loop start"]
 
 
 def describe_live_loop(state: dict[str, Any], goal: str) -> str:
@@ -553,7 +571,9 @@ def live(loop: JwzLoop | FileLoop, now: float) -> dict[str, Any]:
     """Return the state of a live loop. Raises NoLoopError if it is not live."""
     state = loop.state
     if not isinstance(state, dict) or not is_loop_live(loop, now):
-        raise NoLoopError(f"{plain(loop.path)}: no loop is running in this project")
+        ending = describe_ending(loop, shorten_goal(known_goal(loop)), now)
+        why = "\n          ".join([f"{plain(loop.path)}: no loop is running in this project", *ending])
+        raise NoLoopError(why)
     return state
 
 
