@@ -3,8 +3,12 @@
 import json
 
 import pytest
-from support.install import write_hooks
+from support.host import short_folder
+from support.install import install, write_hooks
 from support.oracles import jwz
+
+from tailhook.install.command import ENTRY
+from tailhook.pool.installation import CLIENT_FILE, real_interpreter
 
 NOTHING = "nothing will continue this loop: "
 
@@ -19,6 +23,39 @@ def test_starting_a_loop_without_an_installed_hook_prints_in_one_line_that_nothi
     assert project.tailhook(group, "status").stdout.endswith(
         "At the next stop nothing happens: no hook is installed here. To install the hooks:  tailhook install\n"
     )
+
+
+@pytest.fixture
+def runtime(project):
+    """Give the folder of the sockets a short path: without one there is no client."""
+    with short_folder() as folder:
+        project.env["XDG_RUNTIME_DIR"] = folder
+        yield
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_hook_whose_client_was_removed_does_not_continue_a_loop(project, runtime, group):
+    assert install(project, "--with", "ralph").returncode == 0
+    (client,) = (project.home / ".local/state/tailhook/pool").glob(f"*/{CLIENT_FILE}")
+    assert NOTHING not in project.tailhook(group, "start", "Go.").stderr
+    settings = project.home / ".claude/settings.json"
+    client.unlink()
+    why = f"no hook runs here: {settings}: Stop: its client cannot be used: {client} is missing, or not executable. "
+    advice = "To install it again:  tailhook install\n"
+    again = "--replace" if group == "loop" else "--force"
+    assert f"tailhook: {NOTHING}{why}{advice}" in project.tailhook(group, "start", again, "Go.").stderr
+    assert project.tailhook(group, "status").stdout.endswith(f"At the next stop nothing happens: {why}{advice}")
+    assert install(project, "--with", "ralph").returncode == 0
+    assert NOTHING not in project.tailhook(group, "start", again, "Go.").stderr
+
+
+@pytest.mark.parametrize(
+    ("part", "kind"), [(ENTRY, "package"), (real_interpreter(), "interpreter")], ids=["package", "python"]
+)
+def test_a_hook_without_its_interpreter_or_its_package_does_not_continue_a_loop(project, loop, part, kind):
+    settings = write_hooks(project)
+    settings.write_text(settings.read_text().replace(part, f"/gone{ENTRY if kind == 'package' else '/python'}"))
+    assert f"{NOTHING}no hook runs here: {settings}: Stop: its {kind} does not exist: " in loop("start", "Go.").stderr
 
 
 @pytest.mark.parametrize("scope", ["user", "project", "local"])

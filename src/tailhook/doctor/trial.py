@@ -22,7 +22,8 @@ from tailhook.hook.machines import MACHINES
 from tailhook.install.command import ENTRY, client_of, is_ours, machines_of, shell_command
 from tailhook.install.hooks import Hook
 from tailhook.install.hooks_file import HooksFile
-from tailhook.pool.control import find_pool, read_installation
+from tailhook.install.programs import cold_argv, find_entry, find_missing
+from tailhook.pool.control import find_pool
 from tailhook.pool.installation import client_folder_of
 from tailhook.pool.reference_programs import nothing_program
 from tailhook.stores import FALLBACK_FILE
@@ -165,34 +166,14 @@ def median_ms(runs: Sequence[Timed]) -> float:
     return statistics.median(run.wall for run in runs) * 1000
 
 
-def cold_argv(client: str, argv: Sequence[str]) -> list[str]:
-    """Return the argv that a client runs if no worker answers. Raises OSError.
-
-    argv: the client's.
-    """
-    if not os.access(client, os.X_OK):
-        raise OSError(f"{client} is missing, or not executable")
-    fields = read_installation(client_folder_of(client))
-    return [fields[2], "-I", "-S", fields[3], *argv[1:]]
-
-
-def find_entry(argv: Sequence[str]) -> str:
-    """Return the path of the package's entry in an argv of ours."""
-    return next(word for word in argv if word.endswith(ENTRY))
-
-
 @cache
 def fault_of(interpreter: str, entry: str) -> str:
     """Return why an interpreter or a package does not start, "" if both do.
 
     The hooks of most events have the same two, and each try starts an interpreter.
     """
-    if not Path(interpreter).exists():
-        return f"its interpreter does not exist: {interpreter}"
-    if not os.access(interpreter, os.X_OK):
-        return f"its interpreter is not executable: {interpreter}"
-    if not Path(entry).exists():
-        return f"its package does not exist: {entry}"
+    if missing := find_missing(interpreter, entry):
+        return missing
     code = (
         f"import sys; sys.path.insert(0, {entry.removesuffix(ENTRY)!r}); import tailhook._core, tailhook.hook.process"
     )

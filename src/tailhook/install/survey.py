@@ -18,6 +18,7 @@ from tailhook.install.hooks import SettingsError, values_of
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of, hooks_files
 from tailhook.install.installed import Found, Installed, find_installed
 from tailhook.install.obstacles import TRUST, Obstacle, find_obstacles
+from tailhook.install.programs import why_not_startable
 from tailhook.install.settings import Settings
 from tailhook.install.shape import find_faults
 from tailhook.pool.installation import POOLS
@@ -45,6 +46,13 @@ class Survey(NamedTuple):
     def obstacles_of(self, there: Installed) -> list[Obstacle]:
         """Return the obstacles to the hook of a place. A missing trust is left out: the host asks for it."""
         return [obstacle for obstacle in self.obstacles if obstacle.stops(there) and obstacle.check != TRUST]
+
+    def why_not_run(self, there: Installed) -> str:
+        """Return why the hook of a place does not run, and what to do; "" if it does."""
+        if obstacles := self.obstacles_of(there):
+            return f"{obstacles[0].what}. To see everything that is wrong:  tailhook doctor"
+        missing = why_not_startable(there.hook.argv) if there.hook else ""
+        return f"{there.where}: {missing}. To install it again:  {self.file.install_command}" if missing else ""
 
     @property
     def hindrance(self) -> str:
@@ -187,11 +195,11 @@ def why_not_driven(surveys: Sequence[Survey], machine: str) -> str:
     if switch := find_own_switch(machine):
         return switch
     asking = [(survey, there) for survey in surveys for there in survey.installed if there.asks(machine)]
-    obstacles = [survey.obstacles_of(there) for survey, there in asking]
-    if not all(obstacles):
+    reasons = [survey.why_not_run(there) for survey, there in asking]
+    if not all(reasons):
         return ""
-    if obstacles:
-        return f"no hook runs here: {obstacles[0][0].what}. To see everything that is wrong:  tailhook doctor"
+    if reasons:
+        return f"no hook runs here: {reasons[0]}"
     host = current_host().NAME
     for survey in surveys:
         if (survey.file.name == host or survey.unusable) and (why := survey.hindrance):
