@@ -114,3 +114,15 @@ def test_a_wrong_command_is_a_usage_error(project):
     for words in (["nonsense"], ["loop"], ["loop", "nonsense"]):
         done = project.tailhook(*words)
         assert (done.returncode, done.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_broken_configuration_is_reported_once_with_its_line(project, group):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir()
+    path.write_text('{"idle":\n {"stale_after": 5},}')
+    line = f"tailhook: {path}: invalid JSON: expected a member's name at line 2, column 21. The defaults are used.\n"
+    for words in (("start", "Go."), ("status",), ("start", "--replace" if group == "loop" else "--force", "Go.")):
+        assert project.as_agent(group, *words).stderr.count(line) == 1
+    assert project.as_agent("loop", "cancel").stderr.count("The defaults are used") <= 1
+    assert [project.stop("Hm.").stderr.count(line) for _ in range(2)] == [1, 1]

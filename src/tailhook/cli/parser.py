@@ -9,6 +9,7 @@ from typing import cast
 from tailhook import __version__
 from tailhook.cli.arguments import CommandParser
 from tailhook.cli.output import CommandGroup, accept_any_input, attempt, open_missing_streams, write_streams_whole
+from tailhook.hook import answer
 
 # By a person's wish: this folder's modules for it, and their commands, in the order of the list that `tailhook` prints.
 COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
@@ -36,7 +37,11 @@ def run_command(argv: Sequence[str]) -> int:
     if arguments.parser is top:
         top.print_help()
         return 0
-    return attempt(lambda: arguments.run(arguments))
+    answer.warned = set()
+    try:
+        return attempt(lambda: arguments.run(arguments))
+    finally:
+        answer.warned = None
 
 
 def modules_of(argv: Sequence[str]) -> Collection[str]:

@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tailhook._core import parse_json
 from tailhook.doctor import daemon
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.doctor.pool import check_pool
@@ -282,9 +281,7 @@ def check_config_file(
     enabled: for a project's file, the machines that its user has enabled; such a file may set fewer keys.
     """
     try:
-        values = parse_json(read())
-        if not isinstance(values, dict):
-            raise ValueError("the file is not a JSON object")
+        values = config.parse_config(read())
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
@@ -353,7 +350,10 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
             elif of_project and (section, key) == ("hook", "unbound") and value != "refuse":
                 yield 'hook.unbound is ignored here: a project\'s file can only set it to "refuse"'
             elif not config.usable_values(nested(key, value), config.KEYS[section]):
-                yield f"{section}.{key} is {value!r}, which has the wrong type and is ignored"
+                fault = "has the wrong type"
+                if config.KEYS[section][key] == "seconds" and type(value) in (int, float):
+                    fault = f"is not a number of seconds from 0 to {config.MAX_SECONDS}"
+                yield f"{section}.{key} is {value!r}, which {fault} and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
             elif (section, key) == ("plates", "notify.terminal") and (unknown := set(map(str, value)) - set(SEQUENCES)):

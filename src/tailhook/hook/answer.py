@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 READER_TIMEOUT_S = 5.0  # how long to wait for a reader that takes nothing
+warned: "set[str] | None" = None  # the lines that a command has written with `warn`; None in a hook: it writes all
 COMPACT, SPACED = 0, 1  # `write_json` styles: without a space, or with one after each colon and comma
 
 
@@ -37,7 +38,11 @@ def send_answer(fields: "dict[str, Any]", style: int = SPACED) -> None:
 
 
 def warn(words: str) -> None:
-    """Write one line for a person on stderr."""
+    """Write one line for a person on stderr, unless a command has written it already."""
+    if warned is not None:
+        if words in warned:
+            return
+        warned.add(words)
     write_output(2, f"{plain(words)}\n".encode("utf-8", "backslashreplace"))
 
 

@@ -86,9 +86,7 @@ def project_bytes(project: str) -> bytes:
 def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
     """Return the known sections of one file, each with its usable values. Prints a warning for a broken file."""
     try:
-        found = parse_json(read(path))
-        if not isinstance(found, dict):
-            raise ValueError("the file is not a JSON object")
+        found = parse_config(read(path))
     except OSError as error:
         if error.errno == TOO_LARGE:
             warn(f"tailhook: {path}: {error.strerror}. The defaults are used.")
@@ -97,6 +95,27 @@ def read_sections(path: str, read: "Callable[[str], bytes]") -> "Config":
         warn(f"tailhook: {path}: {error}. The defaults are used.")
         found = {}
     return {section: usable_values(found.get(section), kinds) for section, kinds in KEYS.items()}
+
+
+def parse_config(data: bytes) -> "dict[str, Any]":
+    """Return what a configuration file holds. Raises ValueError with the place in the file, if it is known."""
+    try:
+        found = parse_json(data)
+    except ValueError as error:
+        raise ValueError(name_position(data, str(error))) from None
+    if not isinstance(found, dict):
+        raise ValueError("the file is not a JSON object")
+    return found
+
+
+def name_position(data: bytes, complaint: str) -> str:
+    """Return a complaint of `parse_json` with a line and a column in place of its byte."""
+    words, found, byte = complaint.rpartition(" at byte ")
+    if not found or not byte.isdigit():
+        return complaint
+    before = data[: int(byte)].decode("utf-8-sig", "replace")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return f"{words} at line {line}, column {column}"
 
 
 def usable_values(values: object, kinds: "Mapping[str, KeyKind]") -> "dict[str, Any]":

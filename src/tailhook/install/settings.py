@@ -7,13 +7,13 @@ text of a file before the hooks is kept beside the loops' private files, for `ta
 import hashlib
 import json
 import os
-import re
 import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
+from tailhook.hook.config import name_position
 from tailhook.install.hooks import SettingsError, is_blank, values_of, without_hooks
 from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import is_running
@@ -74,7 +74,7 @@ def read(target: str, in_toml: bool) -> str | None:
         elif not is_blank_file:  # a blank one has no settings
             parse_json(data)
     except ValueError as error:
-        raise SettingsError(f"{target}: {position(data, str(error))}") from None
+        raise SettingsError(f"{target}: {name_position(data, str(error))}") from None
     return data.decode("utf-8")
 
 
@@ -84,16 +84,6 @@ def check(file: HooksFile, path: str, text: str) -> None:
         values_of(file, text)
     except SettingsError as error:
         raise SettingsError(f"{path}: {error}") from None
-
-
-def position(data: bytes, complaint: str) -> str:
-    """Return a complaint of `parse_json` with a line and a column in place of its byte."""
-    said = re.fullmatch(r"(.*) at byte (\d+)", complaint)
-    if not said:
-        return complaint
-    before = data[: int(said[2])].decode("utf-8-sig", "replace")
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    return f"{said[1]} at line {line}, column {column}"
 
 
 # ---- what it was before ------------------------------------------------------
