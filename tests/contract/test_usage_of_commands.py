@@ -55,6 +55,9 @@ def test_an_unknown_flag_is_refused_in_one_line_that_names_the_commands_help(cap
     assert printed.err == f"{name}: error: unrecognized arguments: --bogus. See `{name} --help`.\n"
 
 
+STATUS = "'loop status', 'ralph status', 'triage status' or 'pool status'"
+
+
 @pytest.mark.parametrize(
     ("line", "command", "message"),
     [
@@ -73,6 +76,20 @@ def test_an_unknown_flag_is_refused_in_one_line_that_names_the_commands_help(cap
             "the following arguments are required: {serve,list,waits,dismiss,link,sign-out}.",
         ),
         ("scan --patern=a=b", "tailhook scan", "unrecognized arguments: --patern=a=b. Did you mean '--pattern'?"),
+        (
+            "ralph start --max 3 x",
+            "tailhook ralph start",
+            "unrecognized arguments: --max. Did you mean '--max-iterations'?",
+        ),
+        (
+            "loop start --max-iterations=3 x",
+            "tailhook loop start",
+            "unrecognized arguments: --max-iterations=3. Did you mean '--max'?",
+        ),
+        ("start", "tailhook", "there is no command 'start'. Did you mean 'loop start' or 'ralph start'?"),
+        ("adopt", "tailhook", "there is no command 'adopt'. Did you mean 'loop adopt' or 'ralph adopt'?"),
+        ("link --qr", "tailhook", "there is no command 'link'. Did you mean 'plates link'?"),
+        *((word, "tailhook", f"there is no command '{word}'. Did you mean {STATUS}?") for word in ("status", "stauts")),
         ("scan --table tols", "tailhook scan", "argument --table: invalid choice: 'tols'. Did you mean 'tools'?"),
         (
             "scan --role x",
