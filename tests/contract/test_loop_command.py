@@ -126,3 +126,26 @@ def test_a_broken_configuration_is_reported_once_with_its_line(project, group):
         assert project.as_agent(group, *words).stderr.count(line) == 1
     assert project.as_agent("loop", "cancel").stderr.count("The defaults are used") <= 1
     assert [project.stop("Hm.").stderr.count(line) for _ in range(2)] == [1, 1]
+
+
+@pytest.mark.parametrize("group", ["loop", "ralph"])
+def test_a_loop_beside_one_of_the_other_machine_is_started_with_a_note_about_their_order(project, group):
+    other = "ralph" if group == "loop" else "loop"
+    order = "it continues when the new loop has ended" if group == "loop" else "the ralph loop continues when that one"
+    force = "--replace" if group == "loop" else "--force"
+    assert project.as_agent(other, "start", "The first.", session="mine").returncode == 0
+    for session, is_noted in (("mine", True), (None, True), ("other", False)):
+        started = project.as_agent(group, "start", force, "The second.", session=session)
+        assert started.returncode == 0
+        assert ("goal: The first.). In the same session, " in started.stderr) is is_noted
+        assert (order in started.stderr) is is_noted
+    assert project.as_agent(other, "pause").returncode == 0
+    assert "same session" not in project.as_agent(group, "start", force, "The second.", session="mine").stderr
+
+
+def test_of_two_loops_in_a_session_that_of_the_idle_machine_runs_first(project):
+    project.argv = [*project.argv[:-1], "idle,ralph"]
+    assert project.as_agent("ralph", "start", "Ralph.", session="mine").returncode == 0
+    assert project.as_agent("loop", "start", "--max", "2", "Loop.", session="mine").returncode == 0
+    reasons = [project.stop(words).answer["reason"] for words in ("One.", "Two.")]
+    assert [reason.partition(" ")[0] for reason in reasons] == ["[ITERATION", "Ralph."]

@@ -228,8 +228,8 @@ SIGNAL = "<loop-done>{}</loop-done>"
 @pytest.mark.parametrize(
     ("words", "said", "announced", "shown"),
     [
-        ((), SIGNAL.format("STUCK"), "STUCK", "the agent reported STUCK"),
-        ((), SIGNAL.format("MAX_ITERATIONS"), "MAX_ITERATIONS", "the agent reported MAX_ITERATIONS"),
+        ((), SIGNAL.format("STUCK"), "STUCK", "the agent reported STUCK, at iteration 1"),
+        ((), SIGNAL.format("MAX_ITERATIONS"), "MAX_ITERATIONS", "the agent reported MAX_ITERATIONS, at iteration 1"),
         (
             ("--max", "1"),
             "Hm.",
@@ -240,7 +240,7 @@ SIGNAL = "<loop-done>{}</loop-done>"
             ("--stuck-after", "1"),
             "Hm.",
             'it stands still: a stop without a tool, with the words "Hm."',
-            'it stands still: a stop without a tool, with the words "Hm." (STUCK)',
+            'it stands still: a stop without a tool, with the words "Hm." (STUCK), at iteration 1',
         ),
     ],
 )
@@ -250,7 +250,7 @@ def test_a_loop_that_ends_at_its_first_stop_has_its_session_and_why_it_ended(
     project.transcript.write_text("")
     assert loop("start", *words, "Go.").returncode == 0
     assert project.stop(said, "--announce").answer["systemMessage"] == f"tailhook: the loop ended: {announced}"
-    assert f"The last one ended: {shown}, at iteration 1, at 20" in loop("status").stdout
+    assert f"The last one ended: {shown}, at 20" in loop("status").stdout
     assert loop("status").stdout.endswith(", session mine.\n")
     assert json.loads(loop("status", "--json").stdout)["ended"]["why"] == announced
 
@@ -260,7 +260,7 @@ def test_a_signal_without_evidence_in_the_last_iteration_is_named_at_the_end(pro
     assert loop("start", "--max", "1", "--check", "pytest", "Go.").returncode == 0
     why = f"{LAST}, and the agent's signal did not count: its checks have not succeeded"
     assert project.stop(SIGNAL.format("COMPLETE"), "--announce").answer["systemMessage"].endswith(f"ended: {why}")
-    assert f"ended: {why} (MAX_ITERATIONS), at" in loop("status").stdout
+    assert f"ended: {why} (MAX_ITERATIONS), at 20" in loop("status").stdout
 
 
 def test_at_its_end_each_loop_of_a_stack_is_named(project, loop):
@@ -269,7 +269,7 @@ def test_at_its_end_each_loop_of_a_stack_is_named(project, loop):
     loop("start", "--push", "--max", "1", "Inner.", session="mine")
     why = f"{LAST}. The loop around it ended, too: mode grind, label:bug, at iteration 1 of 9"
     assert project.stop("Hm.", "--announce").answer["systemMessage"] == f"tailhook: the loop ended: {why}"
-    assert f"The last one ended: {why} (MAX_ITERATIONS), at iteration 1, at 20" in loop("status").stdout
+    assert f"The last one ended: {why} (MAX_ITERATIONS), at 20" in loop("status").stdout
 
 
 def test_a_ralph_loop_that_ends_at_its_first_stop_has_its_session_and_why_it_ended(project):

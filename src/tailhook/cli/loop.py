@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tailhook._core import fingerprint, iso_time
+from tailhook.cli.both_loops import report_ralph_loop
 from tailhook.cli.checks import add_checks, check_fields
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_last_end
@@ -186,6 +187,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         plain_lines(idle_briefing.briefing(state, plain_lines(goal), command_facts(state))),
     )
     report_driver("idle", frame["max"], frame)
+    report_ralph_loop()
 
 
 def find_replaced_loop(now: float) -> JwzLoop | FileLoop | None:

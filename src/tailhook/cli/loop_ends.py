@@ -63,6 +63,8 @@ def format_end(folder: str, ended: Mapping[str, object]) -> str:
     """
     parts = [describe_reason(str(ended.get("reason") or ""), ended.get("why"))]
     shown = {**ended, "at": format_end_time(ended.get("at"))}
+    if parts[0].startswith(f"iteration {ended.get('iteration')} of "):
+        del shown["iteration"]
     for key, words in (("iteration", "at iteration"), ("at", "at"), ("session_id", "session")):
         if shown.get(key) is not None:
             parts.append(f"{words} {shown[key]}")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tailhook._core import iso_time
+from tailhook.cli.both_loops import report_idle_loop
 from tailhook.cli.checks import add_checks, check_fields, quote_list
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_end
@@ -161,6 +162,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
             f"{MAX_SHOWN_CHARS:,} characters. Keep the details in a file and name the file in the prompt.\n"
         )
     report_driver("ralph", arguments.max_iterations or None, loop.state or {})
+    report_idle_loop()
 
 
 def promise_fault(promise: str) -> str:
