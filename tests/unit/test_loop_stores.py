@@ -9,8 +9,10 @@ import pytest
 from support.oracles import jwz
 
 from tailhook._core import edit_json, iso_time
+from tailhook.cli.loop_folders import folder_of_loop
 from tailhook.stores import FALLBACK_FILE, atomic, loop
 from tailhook.stores.fallback import FileLoop
+from tailhook.stores.jwz import Store
 from tailhook.stores.loop import JwzLoop
 from tailhook.stores.ralph import MAX_LOG_BYTES, MAX_LOG_LINE_CHARS, RalphFile
 from tailhook.stores.ralph import find_ralph as find_ralph
@@ -371,3 +373,23 @@ def test_an_array_that_became_shorter_keeps_the_bytes_of_what_is_left(old, new, 
 
 def test_an_array_that_was_emptied_is_one_edit():
     assert list(loop.edits_between({"stack": [1, 2]}, {"stack": []})) == [(("stack",), b"[]")]
+
+
+# ---- in the root folder --------------------------------------------------------
+
+
+def test_the_path_of_a_loop_in_the_root_folder_begins_with_one_slash(monkeypatch, project):
+    for name in (".jwz", ".claude"):
+        (project / name).mkdir()
+    for module in ("jwz", "frontmatter"):
+        monkeypatch.setattr(
+            f"tailhook.stores.{module}.open_folder", lambda root, name: atomic.open_folder(f"{project}{root}", name)
+        )
+    paths = [Store.find("/").path, FileLoop("/").path]
+    assert paths == ["/.jwz", f"/.claude/{FALLBACK_FILE}"]
+    assert [folder_of_loop(path) for path in paths] == ["/", "/"]
+
+
+@pytest.mark.parametrize("path", ["/a/.claude/ralph-loop.local.md", "/a/.jwz", "/a/.claude/.claude/x.md"])
+def test_the_folder_of_a_loop_is_its_project(path):
+    assert folder_of_loop(path) == ("/a/.claude" if path.endswith("x.md") else "/a")

@@ -205,4 +205,5 @@ def where_elsewhere(path: str) -> str:
 
 def folder_of_loop(path: str) -> str:
     """Return the project's folder of a loop.  path: of its store or state file."""
-    return path.rpartition("/.claude/")[0] or path.rpartition("/")[0] or "/"
+    folder, found, _ = path.rpartition("/.claude/")
+    return (folder if found else path.rpartition("/")[0]) or "/"

@@ -14,7 +14,7 @@ from tailhook.cli.checks import add_checks, check_fields, quote_list
 from tailhook.cli.git_exclude import exclude_from_git
 from tailhook.cli.loop_ends import find_last_end, format_end, read_end
 from tailhook.cli.loop_files import advise, changing, judge_next_stop, naming_files
-from tailhook.cli.loop_folders import find_changeable, find_first_live, name_elsewhere
+from tailhook.cli.loop_folders import find_changeable, find_first_live, folder_of_loop, name_elsewhere
 from tailhook.cli.output import CommandError, Commands, UsageError, add_json, command, group, print_facts, whole
 from tailhook.cli.readers import reading_session
 from tailhook.cli.session import (
@@ -125,7 +125,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
         what = "the promise and the checks are" if arguments.check else "the promise is"
         raise UsageError(f"{what} too long to be kept in the state file. Choose a shorter text.") from None
     found = find_replaced_ralph()
-    root = found.path.rpartition("/.claude/")[0] if found else project_root({})
+    root = folder_of_loop(found.path) if found else project_root({})
     exclude_from_git(root)
     is_new = not Path(f"{root}/.claude").exists()
     Path(f"{root}/.claude").mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ Only the set value changes; every other byte of the file stays.
 import posix
 
 from tailhook._core import iso_time, write_json
+from tailhook.stores import path_in
 from tailhook.stores.atomic import (
     TOO_LARGE,
     Lock,
@@ -116,7 +117,7 @@ class FrontMatterFile:
 
     def __init__(self, project: str, name: str) -> None:
         self.name = name
-        self.path = f"{project}/.claude/{name}"
+        self.path = path_in(project, f".claude/{name}")
         self.folder = open_folder(project, ".claude")
         self.data: bytes | None = None
         self.page: FrontMatter | None = None
@@ -179,7 +180,7 @@ class FrontMatterFile:
         values = self.page.values() if self.page else {}
         iteration, session = values.get("iteration"), values.get("session_id")
         end = {"reason": reason, "iteration": iteration, "at": iso_time(now), "session_id": session_id or session}
-        end["project"] = self.path.rpartition("/.claude/")[0]
+        end["project"] = self.path.rpartition("/.claude/")[0] or "/"
         if why:
             end["why"] = why
         try:

@@ -20,7 +20,7 @@ the store's first bytes, so that a stop reads only newer bytes.
 import posix
 
 from tailhook._core import forward_lines, parse_json, reverse_lines, write_json
-from tailhook.stores import STORE_FOLDERS
+from tailhook.stores import STORE_FOLDERS, path_in
 from tailhook.stores.atomic import SAFE, Lock, open_folder, replace_file, stamp_of, sync, write_all
 
 TYPE_CHECKING = False
@@ -87,7 +87,7 @@ class Store:
         """
         for name in STORE_FOLDERS:
             try:
-                return cls(f"{project}/{name}", open_folder(project, name))
+                return cls(path_in(project, name), open_folder(project, name))
             except (FileNotFoundError, NotADirectoryError):
                 continue
         return None
@@ -101,7 +101,7 @@ class Store:
                 posix.mkdir(f"{project}/{STORE_FOLDERS[0]}")
             except FileExistsError:  # another process was faster
                 pass
-            found = cls(f"{project}/{STORE_FOLDERS[0]}", open_folder(project, STORE_FOLDERS[0]))
+            found = cls(path_in(project, STORE_FOLDERS[0]), open_folder(project, STORE_FOLDERS[0]))
         if all(name.endswith(".tmp") for name in posix.listdir(found.fd)):  # it is new, or its maker was killed
             replace_file(".gitignore", b"*\n", found.fd)
         return found
