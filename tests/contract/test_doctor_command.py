@@ -240,6 +240,39 @@ def test_the_same_machine_twice_is_a_failure(project, settings, examined, other)
     assert examined("twice") == ([], 0)
 
 
+def run_advice(project, advice):
+    """Run the command at the end of an advice."""
+    return project.tailhook(*re.search("tailhook (.*)", advice)[1].split(), "--yes")
+
+
+@pytest.mark.parametrize("check", ["hook", "cap", "events"])
+def test_the_advice_about_a_projects_hooks_mends_these_and_installs_no_others(project, examined, check):
+    project.tailhook("install", "--yes", "--scope", "project")
+    settings = project.folder / ".claude" / "settings.json"
+    if check == "hook":
+        edit(settings, lambda values: hook_of(values).update(command="/elsewhere/tailhook/pool/0/tailhook-hook"))
+    if check == "events":
+        edit(settings, lambda values: values["hooks"].pop("UserPromptSubmit"))
+    found, _ = examined(check)
+    assert run_advice(project, found[0]["advice"]).returncode == 0
+    assert examined(check)[0] == []
+    assert examined("twice")[0] == []
+
+
+@pytest.mark.parametrize("scope", ["project", "local"])
+def test_the_advice_about_the_hosts_limit_is_about_the_file_that_was_written(project, examined, scope):
+    said = project.tailhook("install", "--yes", "--scope", scope).stdout
+    assert run_advice(project, said.splitlines()[-1]).returncode == 0
+    assert (examined("cap")[0], examined("twice")[0]) == ([], [])
+
+
+def test_the_advice_to_add_a_machine_is_about_the_installed_hooks(project, examined):
+    project.tailhook("install", "--yes", "--scope", "project", "--without", "ralph")
+    said = project.tailhook("ralph", "start", "--max-iterations", "3", "Go.").stderr
+    assert run_advice(project, said).returncode == 0
+    assert examined("twice")[0] == []
+
+
 def test_different_machines_in_two_places_are_fine(project, settings, examined):
     project.tailhook("install", "--yes", "--scope", "project", "--with", "memory", "--without", "idle,ralph,triage")
     assert examined("twice") == ([], 0)

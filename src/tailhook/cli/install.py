@@ -255,7 +255,7 @@ def choose_machines(
 def describe_refusal(file: HooksFile, machines: Sequence[str]) -> str:
     """Return why machines cannot work in a host, and which ones can."""
     what = f"{', '.join(machines)} cannot work in {file.host.TITLE}"
-    return f"{what}. {file.why_not_others}.\n{INDENT}What works there:  {file.install_command}"
+    return f"{what}. {file.why_not_others}.\n{INDENT}What works there:  {file.install_command()}"
 
 
 def machines_in_force(scope: str) -> list[str]:
@@ -302,7 +302,7 @@ def report_cap(file: HooksFile, text: str, scope: str) -> None:
     count = f"{host.BLOCK_CAP} {host.BLOCK_CAP_COUNTS}"
     print_lines(
         f"{host.TITLE} ends a turn after {count}, even if a loop's own limit is higher.",
-        f"{file.cap_advice}:  {file.install_command} --block-cap {file.highest_cap}"
+        f"{file.cap_advice}:  {file.install_command(file.path(scope))} --block-cap {file.highest_cap}"
         if file.can_set_cap
         else "When this happens, send the agent another prompt; the loop continues.",
     )

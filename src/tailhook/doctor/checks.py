@@ -148,14 +148,14 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
         return Finding("hook", FAILURE, f"{there.where} does not find the command `tailhook`", advice)
     argv = tuple(word for word in there.hook.argv if word != there.hook.event)  # an argv may name its event
     known = argv in timed and there.hook.event not in there.file.answered_events  # reports all run the same code
-    trial = try_hook(there.file, there.hook, 0 if known else ROUNDS)
+    trial = try_hook(there.file, there.hook, 0 if known else ROUNDS, there.path)
     if trial.fault:
         return Finding("hook", FAILURE, f"{there.where}: {trial.fault}", trial.advice)
     if known:
         return Finding("hook", OK, f"{there.where}: answers")
     timed.add(argv)
     if not trial.bare_ms:
-        advice = f"To install the fast form:  {there.file.install_command}"
+        advice = f"To install the fast form:  {there.file.install_command(there.path)}"
         return Finding("hook", NOTE, f"{there.where}: works, but through the slower command", advice)
     ratio = trial.cold_ratio
     figures = {"median_ms": trial.cold_ms, "bare_ms": trial.bare_ms, "ratio": ratio}
@@ -196,16 +196,18 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
     if not hooks:
         return
     file = hooks[0].file
-    events = {there.hook.event for there in hooks if there.hook and reporting_machines(there.machines)}
+    reports = [there for there in hooks if reporting_machines(there.machines)]
+    events = {there.hook.event for there in reports if there.hook}
     missing = [event for event in file.reported_events if event not in events] if events else []
     if missing:
         what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
-        yield Finding("events", WARNING, what, f"Register them:  {file.install_command}")
+        yield Finding("events", WARNING, what, f"Register them:  {file.install_command(reports[0].path)}")
     loops = set(machines_with("repeats"))
-    of_loops = {there.hook.event for there in hooks if there.hook and not loops.isdisjoint(there.machines)}
+    asking = [there for there in hooks if not loops.isdisjoint(there.machines)]
+    of_loops = {there.hook.event for there in asking if there.hook}
     if of_loops and file.prompt_event and file.prompt_event not in of_loops:
         what = f"loops get no {file.prompt_event}: an agent learns the goal of a person's loop only when it stops"
-        yield Finding("events", WARNING, what, f"Register it:  {file.install_command}")
+        yield Finding("events", WARNING, what, f"Register it:  {file.install_command(asking[0].path)}")
 
 
 def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:
@@ -314,7 +316,7 @@ def find_overridden_machines(path: str, values: Mapping[str, Any], installed: Se
         if named and {*named} != {*wanted}:
             names = ", ".join(named)
             what = f"{there.where} names its machines ({names}), so hook.machines of {path} has no effect there"
-            advice = f"To change them:  {there.file.install_command} --with MACHINES --without MACHINES"
+            advice = f"To change them:  {there.file.install_command(there.path)} --with MACHINES --without MACHINES"
             yield Finding("machines", NOTE, what, advice)
 
 

@@ -74,13 +74,14 @@ class Trial(NamedTuple):
         return self.warm_ms / self.true_ms
 
 
-def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS) -> Trial:
+def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS, path: str = "") -> Trial:
     """Run a hook for its event, in the session of an agent in a loop.
 
     file: the description of the host's hooks file.
     rounds: how often it is run to measure its time.
+    path: of the file, for the advice; "" for the user's.
     """
-    advice = f"Reinstall the hooks:  {file.install_command}"
+    advice = f"Reinstall the hooks:  {file.install_command(path)}"
     if not hook.argv:
         return Trial("its command cannot be read", advice)
     client = client_of(hook.argv)

@@ -152,10 +152,14 @@ class HooksFile(NamedTuple):
         """What a person can do about the host's limit on blocks in a row, as the beginning of a sentence."""
         return f"To {'raise' if self.highest_cap else 'remove'} the host's limit"
 
-    @property
-    def install_command(self) -> str:
-        """The command that installs the hooks into the file."""
-        return "tailhook install" if self.name == DEFAULT else f"tailhook install --host {self.name}"
+    def install_command(self, path: str = "") -> str:
+        """Return the command that installs the hooks into the host's file at a path.
+
+        path: "" for the user's file, like the path of no scope.
+        """
+        host = [] if self.name == DEFAULT else ["--host", self.name]
+        scope = next((scope for scope in self.paths if path and self.path(scope) == path), "user")
+        return " ".join(["tailhook install", *host, *([] if scope == "user" else ["--scope", scope])])
 
     def path(self, scope: str) -> str:
         """Return the path of the file of a scope.

@@ -82,7 +82,7 @@ def find_hiding_files(found: Sequence[Found]) -> Iterator[Obstacle]:
         path = os.path.join(os.path.dirname(there.path), there.file.hiding_file)  # noqa: PTH118, PTH120 - texts, as paths are here
         if there.file.hiding_file and os.path.lexists(path):
             what = f"{path} exists, so {there.file.host.TITLE} runs no hook of {there.path}"
-            advice = f"Copy the entries that this command prints into it:  {there.file.install_command} --print"
+            advice = f"Copy the entries that this command prints into it:  {there.file.install_command()} --print"
             yield Obstacle(there.path, what, advice, (), (), "settings")
 
 
@@ -179,7 +179,7 @@ def find_useless_hooks(file: HooksFile, installed: Sequence[Installed]) -> Itera
         useless = [name for name in there.machines if name not in file.machines]
         if useless and there.hook:
             what = f"{there.where} asks {', '.join(useless)}, which cannot work in {file.host.TITLE}"
-            advice = f"Install the hooks again:  {file.install_command}"
+            advice = f"Install the hooks again:  {file.install_command(there.path)}"
             yield Obstacle(there.path, what, advice, there.hook.path, (), "machines")
 
 

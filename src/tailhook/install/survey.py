@@ -52,7 +52,7 @@ class Survey(NamedTuple):
         if obstacles := self.obstacles_of(there):
             return f"{obstacles[0].what}. To see everything that is wrong:  tailhook doctor"
         missing = why_not_startable(there.hook.argv) if there.hook else ""
-        return f"{there.where}: {missing}. To install it again:  {self.file.install_command}" if missing else ""
+        return f"{there.where}: {missing}. To install it again:  {self.file.install_command(there.path)}" if missing else ""
 
     @property
     def hindrance(self) -> str:
@@ -143,7 +143,8 @@ def advise_cap(survey: Survey) -> str:
     if all(there.kind == "plugin" for there in survey.installed):  # with hooks beside it, each stop would count twice
         member = f'"{file.env_member}": {{"{file.host.BLOCK_CAP_VARIABLE}": "0"}}'
         return f", add {member} to {file.path('user')}"
-    return f":  {file.install_command} --block-cap {file.highest_cap}"
+    asking = next(there for there in survey.installed if there.kind != "plugin")
+    return f":  {file.install_command(asking.path)} --block-cap {file.highest_cap}"
 
 
 # ---- two places that ask the same machines ------------------------------------
@@ -164,7 +165,7 @@ def machines_asked_twice(installed: Sequence[Installed]) -> dict[tuple[str, ...]
 
 def advise_one_place(installed: Sequence[Installed]) -> str:
     """Return what to do if two places ask the same machines.  installed: the places of one host."""
-    command = installed[0].file.install_command.replace("install", "uninstall")
+    command = installed[0].file.install_command().replace("install", "uninstall")
     scopes = ", ".join(installed[0].file.paths)
     advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
     return f"{advice}, or disable the plugin" if any(there.hook is None for there in installed) else advice
@@ -203,8 +204,9 @@ def why_not_driven(surveys: Sequence[Survey], machine: str) -> str:
     host = current_host().NAME
     for survey in surveys:
         if (survey.file.name == host or survey.unusable) and (why := survey.hindrance):
-            return f"no hook runs here: {why} Then:  {survey.file.install_command}"
-    command = hooks_file_of(host).install_command
+            return f"no hook runs here: {why} Then:  {survey.file.install_command()}"
+    path = next((there.path for survey in surveys for there in survey.installed if survey.file.name == host), "")
+    command = hooks_file_of(host).install_command(path)
     if any(survey.installed for survey in surveys):
         return f"no hook that is installed here asks {machine}. To add it:  {command} --with {machine}"
     return f"no hook is installed here. To install the hooks:  {command}"
