@@ -229,7 +229,9 @@ def test_a_hook_that_answers_once_and_then_no_more_is_a_failure(settings, monkey
 
 @pytest.mark.parametrize("other", ["project", "local"])
 def test_the_same_machine_twice_is_a_failure(project, settings, examined, other):
-    project.tailhook("install", "--yes", "--scope", other)
+    said = project.tailhook("install", "--yes", "--scope", other, "--with", "gate").stdout
+    assert "Hooks of another file ask idle, ralph, triage, too, so each stop counts twice." in said
+    assert f"To remove the hooks of {settings}:  tailhook uninstall\n" in said
     found, code = examined("twice")
     assert code == 1
     assert [finding["what"].split()[0] for finding in found] == ["idle", "ralph", "triage"]
@@ -238,6 +240,31 @@ def test_the_same_machine_twice_is_a_failure(project, settings, examined, other)
     assert other in scopes.split(", ")
     assert project.tailhook(*command.split(), other, "--yes").returncode == 0
     assert examined("twice") == ([], 0)
+
+
+def test_hooks_that_the_host_runs_once_are_not_asked_twice(project, settings, examined):
+    """Claude Code runs hooks with the same command once."""
+    assert "twice" not in project.tailhook("install", "--yes", "--scope", "project").stdout
+    assert examined("twice") == ([], 0)
+
+
+def test_hooks_of_a_clone_whose_client_is_elsewhere_are_a_failure_and_not_asked_twice(project, settings, examined):
+    project.tailhook("install", "--yes", "--scope", "project")
+    path = project.folder / ".claude" / "settings.json"
+    edit(path, lambda values: hook_of(values).update(command="/elsewhere/tailhook/pool/0/tailhook-hook"))
+    assert examined("twice")[0] == []
+    (found,), code = examined("hook")
+    assert ("/elsewhere/tailhook/pool/0/tailhook-hook is missing" in found["what"], code) == (True, 1)
+
+
+@pytest.mark.parametrize("form", [[], ["--cold"]], ids=["warm", "cold"])
+def test_a_loop_that_only_a_missing_program_would_continue_is_warned_of(project, form):
+    project.tailhook("install", "--yes", "--scope", "project", *form)
+    path = project.folder / ".claude" / "settings.json"
+    moved = path.read_text().replace("/tailhook/hook/entry.py", "/gone/tailhook/hook/entry.py")
+    path.write_text(moved.replace("/tailhook/pool/", "/gone/tailhook/pool/"))
+    said = project.tailhook("loop", "start", "--max", "3", "Go.").stderr
+    assert "nothing will continue this loop: no hook runs here: " in said
 
 
 def run_advice(project, advice):

@@ -157,18 +157,13 @@ def test_a_limit_that_another_file_of_the_host_sets_is_not_reported(project, use
     assert "--block-cap 0" in install(project).stdout, "other projects have the host's limit"
 
 
-def test_an_install_beside_another_one_reports_that_each_stop_counts_twice(project, user_settings):
+def test_a_loop_of_which_two_hooks_would_count_each_stop_is_warned_of(project, user_settings):
     install(project)
-    done = install(project, "--scope", "project")
-    (head,) = (line for line in done.stdout.splitlines() if "counts" in line)
-    assert head == "Each stop in this project counts 2 times for idle, ralph, triage:"
-    assert f"  {user_settings}: Stop\n" in done.stdout
-    assert "Keep one of them. To remove another:  tailhook uninstall --scope SCOPE" in done.stdout
+    install(project, "--scope", "project", "--with", "gate")
     started = project.tailhook("loop", "start", "--max", "5", "Go.")
-    assert f"each stop counts 2 times, as 2 places ask idle: {user_settings}: Stop, " in started.stderr
+    assert f"each stop counts 2 times, because 2 hooks ask idle: {user_settings}: Stop, " in started.stderr
     project.tailhook("uninstall", "--yes", "--scope", "project")
-    assert "counts" not in install(project).stdout
-    assert "counts" not in project.tailhook("loop", "start", "--replace", "--max", "5", "Go.").stderr
+    assert "times" not in project.tailhook("loop", "start", "--replace", "--max", "5", "Go.").stderr
 
 
 def test_an_install_reports_how_agents_get_a_command_that_is_not_on_path(project, user_settings):

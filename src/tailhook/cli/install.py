@@ -30,7 +30,7 @@ from tailhook.install import hooks, settings
 from tailhook.install.client import NoClientError, client_folders, files_by_client, prepare_client, remove_clients
 from tailhook.install.command import reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile
-from tailhook.install.survey import advise_cap, advise_one_place, find_caps, machines_asked_twice, survey_host
+from tailhook.install.survey import Survey, advise_cap, find_caps, survey_host
 from tailhook.plates import paths
 
 # Python has exit code 2 for a missing file, and hosts take that for a block.
@@ -115,17 +115,32 @@ def install(arguments: argparse.Namespace) -> None:
     if arguments.print_only:
         print_lines(make_settings_text(file, file.new_text, arguments, client).rstrip("\n"))
         return
-    report_cap(file, text, arguments.scope)
-    report_second(file)
     report_path()
+    report_cap(file, text, arguments.scope)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
-    refuse_silence(file, file.path(arguments.scope))
-
-
-def refuse_silence(file: HooksFile, path: str) -> None:
-    """Raise CommandError if the host will run none of the hooks now in the file."""
     survey = survey_host(file, machines_in_force("project"))
+    report_repeats(survey, file.path(arguments.scope))
+    refuse_silence(survey, file.path(arguments.scope))
+
+
+def report_repeats(survey: Survey, path: str) -> None:
+    """Print which machines the hooks now in the file ask beside those of another file: each stop counts twice."""
+    asked: dict[str, list[str]] = {}
+    for name, places in survey.repeats.items():
+        for there in places if any(there.path == path for there in places) else ():
+            if there.path != path:
+                asked.setdefault(there.path if there.kind == "file" else path, []).append(name)
+    for removable, names in asked.items():
+        command = survey.file.install_command(removable).replace("install", "uninstall")
+        print_lines(
+            f"Hooks of another file ask {', '.join(names)}, too, so each stop counts twice. Keep those of one file.",
+            f"To remove the hooks of {plain(removable)}:  {command}",
+        )
+
+
+def refuse_silence(survey: Survey, path: str) -> None:
+    """Raise CommandError if the host will run none of the hooks now in the file."""
     ours = [survey.obstacles_of(there) for there in survey.installed if there.path == path and there.asks_stops]
     if ours and all(ours):
         reasons = {obstacle: f"{plain(obstacle.what)}.\n{INDENT}{obstacle.advice}" for obstacle in ours[0]}
@@ -274,17 +289,6 @@ def report_path() -> None:
     if program.exists():
         advice = f"To link it into a folder of PATH:  {shlex.join(('ln', '-s', str(program)))} ~/.local/bin/"
     print_lines("The command tailhook is not on PATH, so agents do not find it.", f"{INDENT}{plain(advice)}")
-
-
-def report_second(file: HooksFile) -> None:
-    """Print that two places ask the same machines here, so each stop counts twice, if they do."""
-    installed = survey_host(file, machines_in_force("project")).installed
-    for places, names in machines_asked_twice(installed).items():
-        print_lines(
-            f"Each stop in this project counts {len(places)} times for {', '.join(names)}:",
-            *(f"{INDENT}{plain(place)}" for place in places),
-            advise_one_place(installed),
-        )
 
 
 def report_cap(file: HooksFile, text: str, scope: str) -> None:

@@ -12,15 +12,7 @@ from tailhook.cli.loop_folders import enter_session_project, folder_of_loop
 from tailhook.cli.output import CommandError, Commands, Run, UsageError, add_json, command, positive, print_facts, whole
 from tailhook.hook.answer import plain
 from tailhook.hosts import DEFAULT, current_session
-from tailhook.install.survey import (
-    Survey,
-    advise_cap,
-    advise_one_place,
-    find_caps,
-    machines_asked_twice,
-    surveys_here,
-    why_not_driven,
-)
+from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
 from tailhook.machines import CLAIM, whole_number
 from tailhook.machines.budgets import BUDGET_REASONS, measure
 from tailhook.machines.notices import known_session
@@ -169,11 +161,10 @@ def report_driver(machine: str, limit: int | None, fields: Container[str] = ()) 
     for survey in surveys:
         if any(there.asks(machine) for there in survey.installed):
             warn_of_cap(survey, limit)
-            for places, names in machines_asked_twice(survey.installed).items():
-                if machine in names:
-                    what = f"each stop counts {len(places)} times, as {len(places)} places ask {machine}"
-                    advice = advise_one_place(survey.installed)
-                    sys.stderr.write(f"tailhook: {what}: {plain(', '.join(places))}.\n          {plain(advice)}\n")
+            if places := survey.repeats.get(machine):
+                where = plain(", ".join(there.where for there in places))
+                what = f"each stop counts {len(places)} times, because {len(places)} hooks ask {machine}: {where}"
+                sys.stderr.write(f"tailhook: {what}.\n          For the way to remove one:  tailhook doctor\n")
             if (host := survey.installed[0].file.host).NAME != DEFAULT:
                 for field, words in ONLY_IN_CLAUDE_CODE.items():
                     if field in fields:

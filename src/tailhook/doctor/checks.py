@@ -36,10 +36,8 @@ from tailhook.install.settings import remove_empty_folders
 from tailhook.install.survey import (
     Survey,
     advise_cap,
-    advise_one_place,
     counts_as_unusable,
     find_caps,
-    machines_asked_twice,
     reason_of,
     repair_of,
     survey_host,
@@ -79,7 +77,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     for there in installed:
         yield try_installed_hook(there, timed)
     for survey in surveys:
-        yield from find_duplicates(survey.installed)
+        yield from find_duplicates(survey)
         yield from find_missing_events(survey.installed)
         yield from check_block_cap(survey)
     found = [there for survey in surveys for there in survey.found]
@@ -176,15 +174,16 @@ def try_installed_hook(there: Installed, timed: set[tuple[str, ...]]) -> Finding
     return Finding("hook", OK, what, "", figures)
 
 
-def find_duplicates(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a finding for each machine that one host asks in two places: both count every stop.
-
-    installed: the places of one host.
-    """
-    for places, names in machines_asked_twice(installed).items():
-        for name in names:
-            what = f"{name} is asked {len(places)} times: {', '.join(places)}"
-            yield Finding("twice", FAILURE, what, advise_one_place(installed))
+def find_duplicates(survey: Survey) -> Iterator[Finding]:
+    """Yield a finding for each machine that one host asks in two places: both count every stop."""
+    for name, places in survey.repeats.items():
+        command = survey.file.install_command().replace("install", "uninstall")
+        scopes = ", ".join(survey.file.paths)
+        advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
+        if any(there.hook is None for there in places):
+            advice += ", or disable the plugin"
+        where = ", ".join(there.where for there in places)
+        yield Finding("twice", FAILURE, f"{name} is asked {len(places)} times: {where}", advice)
 
 
 def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:

@@ -353,6 +353,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "off_switch": ("disableAllHooks",),
                 "off_value": True,
                 "off_is_overridden": True,
+                "runs_equal_once": True,  # packages/core/src/hooks/hookPlanner.ts
                 "project_variables": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
                 "payload": PAYLOAD,
             },

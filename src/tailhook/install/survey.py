@@ -55,6 +55,23 @@ class Survey(NamedTuple):
         return f"{there.where}: {missing}. To install it again:  {self.file.install_command(there.path)}" if missing else ""
 
     @property
+    def repeats(self) -> dict[str, list[Installed]]:
+        """The machines that a stop asks in several places, and these: each counts the stop.
+
+        Hooks that do not run are left out. Equal hooks count as one if the host runs them once.
+        """
+        found: dict[str, list[Installed]] = {}
+        for name in MACHINES:
+            places = {}
+            for there in self.installed:
+                if there.asks(name) and not self.why_not_run(there):
+                    is_run_once = there.hook and self.file.runs_equal_once
+                    places[str(there.hook.argv) if there.hook and is_run_once else there.where] = there
+            if len(places) > 1:
+                found[name] = list(places.values())
+        return found
+
+    @property
     def hindrance(self) -> str:
         """The obstacle to a hook in the person's files, and what to do; "" if there is none."""
         for path, error in self.unusable:
@@ -145,30 +162,6 @@ def advise_cap(survey: Survey) -> str:
         return f", add {member} to {file.path('user')}"
     asking = next(there for there in survey.installed if there.kind != "plugin")
     return f":  {file.install_command(asking.path)} --block-cap {file.highest_cap}"
-
-
-# ---- two places that ask the same machines ------------------------------------
-
-
-def machines_asked_twice(installed: Sequence[Installed]) -> dict[tuple[str, ...], list[str]]:
-    """Return the places that ask the same machine of one host: each counts every stop. With them, the machines' names.
-
-    installed: the places of one host.
-    """
-    twice: dict[tuple[str, ...], list[str]] = {}
-    for name in MACHINES:
-        places = tuple(there.where for there in installed if there.asks(name))
-        if len(places) > 1:
-            twice.setdefault(places, []).append(name)
-    return twice
-
-
-def advise_one_place(installed: Sequence[Installed]) -> str:
-    """Return what to do if two places ask the same machines.  installed: the places of one host."""
-    command = installed[0].file.install_command().replace("install", "uninstall")
-    scopes = ", ".join(installed[0].file.paths)
-    advice = f"Keep one of them. To remove another:  {command} --scope SCOPE  (SCOPE is one of {scopes})"
-    return f"{advice}, or disable the plugin" if any(there.hook is None for there in installed) else advice
 
 
 # ---- for the commands that start a loop --------------------------------------
