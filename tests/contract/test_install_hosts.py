@@ -395,6 +395,14 @@ def test_the_doctor_reports_a_file_with_our_hooks_that_cannot_be_read(project, n
     assert (code, str(path) in found["what"]) == (1, True)
 
 
+@pytest.mark.parametrize(("name", "own"), [("claude-code", "local"), ("codex", "user")])
+def test_an_install_into_a_shared_file_reports_that_its_program_is_only_here(project, name, own):
+    said = install(project, name, "--scope", "project").stdout
+    assert "In another person's copy of the project they fail if it is missing there." in said
+    assert f"If you share the project, use --scope {own} in place of --scope project." in said
+    assert "another person" not in install(project, name).stdout
+
+
 def test_two_hosts_that_ask_the_same_machines_are_fine(project):
     install(project, "claude-code")
     install(project, "codex")

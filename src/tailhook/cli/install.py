@@ -28,7 +28,7 @@ from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
 from tailhook.install.client import NoClientError, client_folders, files_by_client, prepare_client, remove_clients
-from tailhook.install.command import reporting_machines
+from tailhook.install.command import ENTRY, reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile
 from tailhook.install.survey import Survey, advise_cap, find_caps, survey_host
 from tailhook.plates import paths
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         "install",
         install,
         "write the hooks into the settings of an agent host",
-        "tailhook install --scope project --with memory --block-cap 0",
+        "tailhook install --scope local --with memory --block-cap 0",
     )
     add_file(parser)
     parser.add_argument(
@@ -119,9 +119,22 @@ def install(arguments: argparse.Namespace) -> None:
     report_cap(file, text, arguments.scope)
     if any(hook.event in file.reported_events for hook in hooks.find_ours(file, text)):
         print_lines(*prepare_daemon())
+    if arguments.scope == "project":
+        report_shared_file(file, text)
     survey = survey_host(file, machines_in_force("project"))
     report_repeats(survey, file.path(arguments.scope))
     refuse_silence(survey, file.path(arguments.scope))
+
+
+def report_shared_file(file: HooksFile, text: str) -> None:
+    """Print that the hooks in a project's shared file run a program of this computer."""
+    argv = hooks.stops(file, text)[0].argv
+    program = next((word for word in argv if word.endswith(ENTRY)), argv[0])
+    own = "local" if "local" in file.paths else "user"
+    print_lines(
+        f"The hooks run {plain(program)}. In another person's copy of the project they fail if it is missing there.",
+        f"If you share the project, use --scope {own} in place of --scope project.",
+    )
 
 
 def report_repeats(survey: Survey, path: str) -> None:
