@@ -390,7 +390,7 @@ def test_the_doctor_leaves_the_files_of_hosts_without_our_hooks_alone(project, n
 def test_the_doctor_reports_a_file_with_our_hooks_that_cannot_be_read(project, name):
     install(project, name)
     path = project.home / USER_FILES[name]
-    path.write_text(f"{path.read_text()} // mine")
+    path.write_text(f"{path.read_text()} [")
     (found,), code = findings(project, "settings")
     assert (code, str(path) in found["what"]) == (1, True)
 
@@ -401,6 +401,23 @@ def test_an_install_into_a_shared_file_reports_that_its_program_is_only_here(pro
     assert "In another person's copy of the project they fail if it is missing there." in said
     assert f"If you share the project, use --scope {own} in place of --scope project." in said
     assert "another person" not in install(project, name).stdout
+
+
+@pytest.mark.parametrize("name", [name for name in BY_HOST if hooks_file_of(name).has_comments])
+def test_hooks_between_comments_of_a_host_that_accepts_them_are_found_and_not_changed(project, name):
+    install(project, name)
+    path = project.home / USER_FILES[name]
+    text = path.read_text().replace("\n", '\n/* "hooks": { */ ', 1)
+    path.write_text(f'// "a": 1\n{text}')
+    title, written = hooks_file_of(name).host.TITLE, path.read_bytes()
+    assert findings(project, "settings") == ([], 0)
+    assert findings(project, "installed") == ([], 0)
+    assert "nothing will continue" not in project.tailhook("loop", "start", "--max", "3", "Go.").stderr
+    for done in (install(project, name), uninstall(project, name)):
+        assert done.returncode == 1
+        assert "line 1, column 1. Nothing was changed. Correct the file by hand, without comments: " in done.stderr
+        assert f"{title} accepts them, tailhook does not." in done.stderr
+    assert path.read_bytes() == written
 
 
 def test_two_hosts_that_ask_the_same_machines_are_fine(project):

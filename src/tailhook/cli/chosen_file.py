@@ -11,7 +11,7 @@ from tailhook.hosts import DEFAULT, NAMES
 from tailhook.install.hooks import SettingsError
 from tailhook.install.hooks_file import SCOPES, HooksFile, hooks_file_of
 from tailhook.install.settings import Settings
-from tailhook.install.survey import REPAIR
+from tailhook.install.survey import repair_of
 
 INDENT = " " * len("tailhook: ")
 
@@ -64,7 +64,7 @@ def read_settings(file: HooksFile, path: str) -> Settings:
     try:
         return Settings(file, path)
     except SettingsError as error:
-        raise CommandError(f"{error}. Nothing was changed. {REPAIR}") from None
+        raise CommandError(f"{error}. Nothing was changed. {repair_of(file, error)}") from None
 
 
 def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) -> None:

@@ -145,7 +145,7 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
     """
     is_own = os.path.realpath(path) == os.path.realpath(file.path("user"))
     with suppress(OSError, SettingsError, ValueError):
-        ours = hooks.find_ours(file, Settings(file, path).text_or_new)
+        ours = hooks.find_ours(file, Settings(file, path, is_changed=False).text_or_new)
         clients = {client for hook in ours if (client := client_of(hook.argv))}
         (state,) = {client.rpartition(f"/{POOLS}/")[0] for client in clients}
         if state == state_folder_path() or not check_folder(state):

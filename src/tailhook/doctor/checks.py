@@ -96,7 +96,7 @@ def report_unusable(survey: Survey) -> Iterator[Finding]:
     """Yield a finding for each hooks file of a host that cannot be used."""
     for path, error in survey.unusable:
         if counts_as_unusable(survey.file, path):
-            yield Finding("settings", FAILURE, reason_of(error), repair_of(error))
+            yield Finding("settings", FAILURE, reason_of(error), repair_of(survey.file, error))
 
 
 def report_obstacles(survey: Survey) -> Iterator[Finding]:

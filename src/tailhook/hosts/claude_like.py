@@ -353,6 +353,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "off_switch": ("disableAllHooks",),
                 "off_value": True,
                 "off_is_overridden": True,
+                "has_comments": True,
                 "runs_equal_once": True,  # packages/core/src/hooks/hookPlanner.ts
                 "project_variables": ("QWEN_PROJECT_DIR", "GEMINI_PROJECT_DIR", "CLAUDE_PROJECT_DIR"),
                 "payload": PAYLOAD,
@@ -380,6 +381,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                     "SessionEnd": None,
                 },
                 "hook_members": {"timeout": 10},  # seconds
+                "has_comments": True,
                 "off_switch": ("hooks", "hooksDisabled"),
                 "off_value": True,
                 "off_is_overridden": True,
@@ -457,6 +459,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                     "SessionEnd": None,
                 },
                 "hook_members": {"timeout": 10},  # seconds
+                "has_comments": True,
                 "project_variables": ("DEVIN_PROJECT_DIR",),
                 "payload": {
                     "hook_event_name": "{event}",

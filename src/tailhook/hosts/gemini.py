@@ -56,6 +56,7 @@ HOOKS_FILE: "HooksFileFields" = {
     "off_switch": ("hooksConfig", "enabled"),
     "off_value": False,
     "off_is_overridden": True,
+    "has_comments": True,
     "runs_equal_once": True,  # packages/core/src/hooks/hookPlanner.ts
     "disabled_names": ("hooksConfig", "disabled"),
     "project_variables": ("GEMINI_PROJECT_DIR", "GEMINI_CWD", "CLAUDE_PROJECT_DIR"),

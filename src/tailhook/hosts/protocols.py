@@ -52,6 +52,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     guard_events: Sequence[str]
     known_members: Sequence[str]
     has_defaults: bool
+    has_comments: bool
     runs_equal_once: bool
     older_versions: str
     project_variables: Sequence[str]

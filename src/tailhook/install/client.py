@@ -139,6 +139,6 @@ def files_by_client() -> dict[str, str]:
     for file in hooks_files():
         for path in map(file.path, file.paths):
             with suppress(OSError, SettingsError, ValueError):
-                text = Settings(file, path).text_or_new
+                text = Settings(file, path, is_changed=False).text_or_new
                 found |= {client: path for hook in find_ours(file, text) if (client := client_of(hook.argv))}
     return found

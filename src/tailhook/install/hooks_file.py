@@ -62,6 +62,7 @@ class HooksFile(NamedTuple):
     entry.
     known_members: the members that the file may have; with any other the host ignores the file. () if all are allowed.
     has_defaults: whether null stands for a missing member, and a group may have no hooks.
+    has_comments: whether the host accepts comments in the file, // and /* */.
     runs_equal_once: whether the host runs hooks with the same command only once.
     older_versions: what older versions do about a wrong entry, after a sentence; "" for the same.
     project_variables: the environment variables with the project's folder.
@@ -112,6 +113,7 @@ class HooksFile(NamedTuple):
     guard_events: Sequence[str] = ()
     known_members: Sequence[str] = ()
     has_defaults: bool = False
+    has_comments: bool = False
     runs_equal_once: bool = False
     older_versions: str = ""
     project_variables: Sequence[str] = ()

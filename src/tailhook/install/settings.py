@@ -19,6 +19,7 @@ from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import is_running
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
 
+COMMENT_OR_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 CLIENT_LOCK_S = 60.0  # for an uninstall that ends a pool, or an install with a test of its client
 
 
@@ -35,11 +36,12 @@ class Settings:
     OSError if it cannot be read.
     """
 
-    def __init__(self, file: HooksFile, path: str) -> None:
+    def __init__(self, file: HooksFile, path: str, is_changed: bool = True) -> None:
+        """Read the file.  is_changed: False to read comments as blanks, if the host accepts them."""
         self.file = file
         self.path = path
         self.target = os.path.realpath(path)
-        self.text = read(self.target, file.in_toml)
+        self.text = read(self.target, file.in_toml, file.has_comments and not is_changed)
         self.names = 1 if self.text is None else Path(self.target).stat().st_nlink
         if self.text is not None:
             check(file, self.path, self.text)
@@ -54,13 +56,16 @@ class Settings:
         return Settings(self.file, self.path)
 
 
-def read(target: str, in_toml: bool) -> str | None:
+def read(target: str, in_toml: bool, blanks_comments: bool = False) -> str | None:
     """Return the text of a hooks file, None if it does not exist.
 
     in_toml: whether it is TOML.
+    blanks_comments: whether blanks replace its comments.
     """
     try:
         data = read_file(target)
+        if blanks_comments:
+            data = COMMENT_OR_STRING.sub(without_comment, data)
     except FileNotFoundError:
         return None
     except IsADirectoryError:
@@ -76,6 +81,11 @@ def read(target: str, in_toml: bool) -> str | None:
     except ValueError as error:
         raise SettingsError(f"{target}: {name_position(data, str(error))}") from None
     return data.decode("utf-8")
+
+
+def without_comment(found: re.Match[bytes]) -> bytes:
+    """Return a string as it is, and blanks of the same length for a comment. Its line ends stay."""
+    return found[0] if found[0][:1] == b'"' else re.sub(rb"[^\n]", b" ", found[0])
 
 
 def check(file: HooksFile, path: str, text: str) -> None:

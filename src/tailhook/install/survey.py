@@ -24,8 +24,6 @@ from tailhook.install.shape import find_faults
 from tailhook.pool.installation import POOLS
 from tailhook.stores.atomic import TOO_LARGE, read_file
 
-REPAIR = "Correct the file by hand. The host cannot read it either."
-
 
 class Survey(NamedTuple):
     """The facts about a host's hooks here.
@@ -76,15 +74,18 @@ class Survey(NamedTuple):
         """The obstacle to a hook in the person's files, and what to do; "" if there is none."""
         for path, error in self.unusable:
             if counts_as_unusable(self.file, path):
-                return f"{reason_of(error)}. {repair_of(error)}"
+                return f"{reason_of(error)}. {repair_of(self.file, error)}"
         obstacles = (found for found in self.obstacles if not found.within and "file" not in found.spares)
         return next((f"{obstacle.what}. {obstacle.advice}" for obstacle in obstacles), "")
 
 
-def repair_of(error: TailhookError | OSError) -> str:
+def repair_of(file: HooksFile, error: TailhookError | OSError) -> str:
     """Return what to do about a hooks file that cannot be used."""
-    is_large = isinstance(error, OSError) and error.errno == TOO_LARGE
-    return "Make the file smaller. The host may read it, but tailhook does not." if is_large else REPAIR
+    if isinstance(error, OSError) and error.errno == TOO_LARGE:
+        return "Make the file smaller. The host may read it, but tailhook does not."
+    if file.has_comments:
+        return f"Correct the file by hand, without comments: {file.host.TITLE} accepts them, tailhook does not."
+    return "Correct the file by hand. The host cannot read it either."
 
 
 def reason_of(error: TailhookError | OSError) -> str:
@@ -121,7 +122,7 @@ def survey_host(file: HooksFile, wanted: Sequence[str], scopes: Sequence[str] = 
             continue
         read.add(path)
         try:
-            text = Settings(file, path).text
+            text = Settings(file, path, is_changed=False).text
         except (SettingsError, OSError) as error:
             unusable.append((path, error))
             continue
