@@ -145,7 +145,8 @@ def test_a_list_of_hooks_in_one_value_is_left_alone(project, config, text):
     config.write_text(text)
     done = install(project)
     assert (done.returncode, config.read_text()) == (1, text)
-    assert '"hooks" is not written as [[hooks]]' in done.stderr
+    assert f'{config}: "hooks" is not written as [[hooks]]' in done.stderr
+    assert "Write each hook below a line [[hooks]] of its own, and remove an empty list." in done.stderr
 
 
 def test_the_entries_are_printed_as_toml(project):

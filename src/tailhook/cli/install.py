@@ -19,7 +19,7 @@ from tailhook.cli.chosen_file import (
     read_settings,
 )
 from tailhook.cli.output import CommandError, Commands, command, print_lines, whole
-from tailhook.errors import install_command
+from tailhook.errors import TailhookError, install_command
 from tailhook.exits import signals_as_exits
 from tailhook.hook.answer import plain
 from tailhook.hook.config import read_sections, user_bytes
@@ -188,7 +188,11 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
     while True:
         found = read_settings(file, path)
         receipt = settings.receipt_for(found.target)
-        text = make_settings_text(file, found.text_or_new, arguments, client, receipt and receipt.before)
+        try:
+            text = make_settings_text(file, found.text_or_new, arguments, client, receipt and receipt.before)
+        except TailhookError as error:  # the form of a list in TOML
+            advice = f"Write each hook below a line [[{file.hooks_member}]] of its own, and remove an empty list."
+            raise CommandError(f"{plain(path)}: {error}. {advice}") from None
         if text != found.text:
             refuse_second(file, text)
             confirm(found, text, arguments)
