@@ -54,6 +54,7 @@ RUN = [
     "uv run pytest", "uv run --with x pytest", "uv run -m pytest", "uv run --frozen -- pytest", "poetry run pytest",
     "poetry -C app run pytest", "pdm run pytest", "rye run pytest", "pipenv run pytest", "hatch run pytest",
     "npx pytest", "npx -y pytest", "pnpm exec pytest", "yarn pytest", "yarn run pytest", "bunx pytest",
+    "pnpm pytest", "pnpm --filter web pytest -q", "bun pytest", "bun x pytest@8", "bun --cwd web run pytest",
     "npm exec -- pytest", "docker-compose exec web pytest",
     "python -m pytest", "python3.12 -m pytest", "python -Bm pytest", "python -X dev -m pytest",
     "uv run python -m pytest",
@@ -101,7 +102,8 @@ NOT_RUN = [
     "env sort -S pytest", "env -S echo 'a; pytest'", "env -S echo \"it's\" '; pytest'", "env -S echo '' ';' pytest",
     "env -S echo -S pytest", "a=(x) echo pytest",
     "timeout 5 echo pytest", "git commit -m \"$(cat <<'E'\nrun `pytest`, it's\nE\n)\"", "echo {pytest,x}",
-    "npm run pytest", "yarn add pytest", "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
+    "npm run pytest", "yarn add pytest", "pnpm i -D pytest", "pnpm update pytest", "bun a pytest", "bun i pytest",
+    "ls >& pytest", "ls >| pytest", "ls <& pytest", "ls &> pytest",
     "echo `echo \\`echo pytest\\``", "echo ${} pytest", "echo ${x:-\\}; pytest}", "[[ a > pytest ]]", "echo $1 pytest",
     "cat << E\npytest\nE", "if a; then ls; elif b; then echo pytest; fi", "t()\n{ pytest; }",
 ]  # fmt: skip

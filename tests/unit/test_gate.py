@@ -63,7 +63,7 @@ def test_the_reason_names_the_command_and_the_file():
         ("pytest a; pytest b", None, "its exit code is that of the last `pytest` in it", ""),
         ("cd a\npytest\n\techo done\n", r"cd a\npytest\n echo done", "its exit code is that of `echo`", ""),
         ("pytest || true", None, "its exit code is that of `true`", ""),
-        ("pytest &", None, "the line does not wait for it", ""),
+        ("pytest &", None, "it runs in the background", ""),
         ("! pytest", None, "`!` inverts its exit code", ""),
         ("if pytest; then ls; fi", None, "`if` takes its exit code", ""),
         ("while pytest; do ls; done", None, "`while` takes its exit code", ""),

@@ -37,6 +37,9 @@ SYNTAX_OPTIONS = {"node": "-c --check", "perl": "-c", "php": "-l", "ruby": "-c"}
 # Programs that run a command: the number of their own arguments before it, their options with a value as the next word,
 # and their options to run nothing.
 WRAPPERS: "dict[str, tuple[int, str, str]]" = {
+    "bun": (0, "--cwd", ""),
+    "bun run": (0, "--cwd", ""),
+    "bun x": (0, "-p --package", ""),
     "bundle exec": (0, "", ""),
     "command": (0, "", "-v -V"),
     "conda run": (0, "-n --name -p --prefix --cwd", ""),
@@ -62,6 +65,7 @@ WRAPPERS: "dict[str, tuple[int, str, str]]" = {
     "npx": (0, "-p --package", ""),
     "pdm run": (0, "-p --project", ""),
     "pipenv run": (0, "", ""),
+    "pnpm": (0, "-C -F --dir --filter", ""),
     "pnpm dlx": (0, "--package", ""),
     "pnpm exec": (0, "", ""),
     "perf record": (0, "-e -o -F", ""),
@@ -89,6 +93,7 @@ WRAPPERS: "dict[str, tuple[int, str, str]]" = {
 }  # fmt: skip
 # Programs with subcommands among the above. The value: options before the subcommand that take the next word.
 SUBCOMMANDS = {
+    "bun": "--cwd",
     "bundle": "",
     "conda": "",
     "docker": "-c -H -l --config --context --host --log-level",
@@ -155,7 +160,7 @@ HIDE_EXIT = {
     "trap": "",
     "watch": "",
 }
-# Programs that run nothing of their arguments; in the last row, subcommands of package managers. A program that is in
+# Programs that run nothing of their arguments; in the last two rows, subcommands of package managers. A program that is in
 # no table may run its arguments.
 RUNS_NOTHING_TEXT = """
 (( [ [[ ack ag alias apk apropos apt apt-cache apt-get ast autopep8 awk bandit base64 basename bat bc bg biome
@@ -172,7 +177,8 @@ shellcheck shfmt shift shopt shuf sleep snap sort split stat strings stylelint s
 tac tail tailhook tar tee test tldr tokei tokenize touch tr tree true truncate tsc ty type typeset ulimit umask unalias
 uname uniq unset unzip uptime vi vim vulture wait wc wget whatis whereis which whoami xdg-open xmllint xxd
 yamllint yapf yes yq yum zcat zip zypper
-add audit cache config create init link list outdated pack publish remove uninstall unlink up upgrade why
+a add approve-builds audit cache config create i init install-test it link list outdated pack publish rebuild remove
+un uninstall unlink up update upgrade view why
 """
 RUNS_NOTHING = frozenset(RUNS_NOTHING_TEXT.split())
 # Programs without a row above that run their arguments or a text.
@@ -182,7 +188,7 @@ TEXT_RUNNERS = ("concurrently", "hyperfine", "parallel", "screen", "tmux", "watc
 RUNNERS = frozenset(
     [*SHELLS, *OTHER_RUNNERS, *ALIASES, *SHELL_OPTIONS, *SUBCOMMANDS, *(key for key in WRAPPERS if " " not in key)]
 )
-VERSIONED = ("bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")  # run PROGRAM@VERSION
+VERSIONED = ("bun x", "bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")  # run PROGRAM@VERSION
 
 
 def take_apart(text: str, budget: Budget) -> "Node":

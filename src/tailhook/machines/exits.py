@@ -142,7 +142,7 @@ class Shell:
             return merged({(1 - code, run, saved): why for (code, run, saved), why in found.items()})
         if kind == "&":
             found = self.subshell().run_all(parts[0], states)
-            return ended_with(found, (0,), "the line does not wait for it")
+            return ended_with(found, (0,), "it runs in the background")
         if kind == "(":
             return self.after_error(self.subshell().run_all(parts[0], states))
         if kind == "|":
