@@ -213,6 +213,9 @@ def test_a_command_of_several_words(command, ran, is_run):
         ("go test -list . ./...", "go test"),
         ("mvn -DskipTests test", "mvn test"),
         ("./in-container.sh pytest --version", "pytest"),
+        ("uvx ruff check --exit-zero .", "ruff check"),
+        ("ruff check --show-files", "ruff check"),
+        ("pytest --setup-only", "pytest"),
     ],
 )
 def test_an_option_with_which_a_program_checks_nothing_makes_it_no_run(command, ran):
@@ -235,9 +238,13 @@ def test_an_option_that_is_wanted_or_checks_all_the_same_changes_nothing(command
         ("make -f test", "make test"),
         ("npm --prefix test run build", "npm test"),
         ("cargo --manifest-path test build", "cargo test"),
+        ("pytest --ignore tests src", "pytest tests"),
+        ("pytest -q --deselect tests", "pytest tests"),
+        ("ruff check --exclude src .", "ruff check src"),
+        ("./gradlew --exclude-task test build", "./gradlew test"),
     ],
 )
-def test_a_folder_that_is_named_as_the_target_is_not_the_target(command, ran):
+def test_a_folder_or_an_excluded_part_that_is_named_as_the_target_is_not_the_target(command, ran):
     assert not runs(command, parse_command(ran))
 
 

@@ -9,16 +9,18 @@ WORD_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01
 UNKNOWN = "\0"  # in a word, text that only the running shell knows: $(x), <(x); and in front of the name in $x
 COMMAND_WORDS = ("!", "{", "coproc", "do", "elif", "else", "if", "then", "until", "while")  # POSIX.1-2024, shell, 2.4
 QUOTING = str.maketrans("", "", "\\'\"")
-# Options with which a checking program only prints something:
+# Options with which a checking program only prints something, or always succeeds:
 NO_RUN_OPTIONS = (
-    "--co", "--collect-only", "--dry-run", "--fixtures", "--help", "--list", "--list-tests", "--listTests", "--markers",
-    "--no-run", "--notest", "--setup-plan", "--show-only", "--version", "-DskipTests", "-h", "-list",
+    "--co", "--collect-only", "--dry-run", "--exit-zero", "--fixtures", "--help", "--list", "--list-tests",
+    "--listTests", "--markers", "--no-run", "--notest", "--setup-only", "--setup-plan", "--show-files",
+    "--show-settings", "--show-only", "--version", "-DskipTests", "-h", "-list",
 )  # fmt: skip
 MAKES = ("gmake", "make")  # programs with targets as arguments, in any order
 # Options with which make runs nothing, or always succeeds:
 MAKE_NO_RUN_OPTIONS = "-i -n -q -t --dry-run --ignore-errors --just-print --question --recon --touch"
 VALUED_OPTIONS = (  # with the next word as their value, for every program
-    "-C -f -I -o -p -w -W --cwd --dir --directory --file --makefile --manifest-path --package --prefix --workspace"
+    "-C -f -I -o -p -w -W --cwd --deselect --dir --directory --exclude --exclude-task --file --ignore --makefile"
+    " --manifest-path --package --prefix --rootdir --workspace"
 )
 NODE_MANAGERS = ("npm", "pnpm", "yarn")  # `run test` is `test` for them
 
