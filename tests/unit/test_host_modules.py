@@ -222,12 +222,12 @@ def test_cursor_without_a_list_of_folders_has_no_cwd(roots):
         ("stop", "completed", "Stop"),
         ("stop", None, "Stop"),
         ("stop", ["aborted"], "Stop"),
-        ("stop", "aborted", "StopFailure"),
+        ("stop", "aborted", "Interrupt"),
         ("stop", "error", "StopFailure"),
         ("subagentStop", "error", "SubagentStop"),
     ],
 )
-def test_a_cursor_turn_that_a_person_or_an_error_ends_is_a_failure(event, status, ours):
+def test_a_cursor_turn_that_a_person_ends_is_interrupted_and_one_that_an_error_ends_a_failure(event, status, ours):
     assert translate_payload(cursor, {"hook_event_name": event, "status": status})["hook_event_name"] == ours
 
 
@@ -304,6 +304,23 @@ def test_an_error_of_a_tool_of_antigravity_does_not_end_its_turn():
         "hook_event_name": "PostToolUse",
         "error": "No such file",
     }
+
+
+@in_one_test(
+    ("reason", "error", "event", "shown"),
+    [
+        ("TERMINATION_REASON_NO_TOOL_CALL", "", "Stop", ""),
+        ("TERMINATION_REASON_USER_CANCELED", "", "Interrupt", ""),
+        ("ABORTED", "", "Interrupt", ""),
+        ("EXECUTOR_TERMINATION_REASON_MAX_FORCED_INVOCATIONS", "", "StopFailure", "MAX_FORCED_INVOCATIONS"),
+        ("ERROR", "quota", "StopFailure", "quota"),
+        ("NO_TOOL_CALL", "quota", "StopFailure", "quota"),
+    ],
+)
+def test_how_a_turn_of_antigravity_ended(reason, error, event, shown):
+    theirs = {"hook_event_name": "Stop", "terminationReason": reason, "error": error}
+    ours = translate_payload(antigravity, theirs)
+    assert (ours["hook_event_name"], ours["error"].endswith(shown)) == (event, True)
 
 
 def test_a_payload_of_devin_gets_the_projects_folder(monkeypatch):

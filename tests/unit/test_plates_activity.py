@@ -102,6 +102,12 @@ def test_an_error_of_the_api_is_shown_in_words(database):
     assert parts(database) == {"words": "waits for you; it stopped:", "text": "out of tokens"}
 
 
+@pytest.mark.parametrize("host", ["cursor", "antigravity"])
+def test_a_failed_turn_of_a_host_that_names_no_cause_is_not_put_down_to_the_api(database, host):
+    database.record(report("stop_failure", agent_program=host))
+    assert parts(database) == {"words": "waits for you; it stopped"}
+
+
 ERRORS = [
     ("rate_limit", "rate_limit"),
     ("", ""),

@@ -55,7 +55,8 @@ HOOKS_FILE: "HooksFileFields" = {
 def add_fields(payload: "dict[str, Any]") -> None:
     """Add the folder, the author of a prompt, and a task if the agent is not idle yet.
 
-    A turn that the agent did not end by itself is a failure: a block would go on with what a person has canceled.
+    A turn that the agent did not end by itself is an interruption or a failure: a block would go on with what a person
+    has canceled.
     The model is asked several times in a turn, the first time with invocationNum 0. Without `fullyIdle` background
     work goes on, and wakes the agent.
     """
@@ -64,8 +65,10 @@ def add_fields(payload: "dict[str, Any]") -> None:
         payload.setdefault("cwd", folders[0])
     if "terminationReason" in payload:  # a stop; in published payloads the agent's own: TERMINATION_REASON_NO_TOOL_CALL
         reason = str(payload["terminationReason"]).upper()
-        if payload.get("error") or any(end in reason for end in ("CANCEL", "ABORT", "ERROR", "MAX_", "EXCEEDED")):
-            payload["hook_event_name"] = "StopFailure"
+        if "CANCEL" in reason or "ABORT" in reason:
+            payload["hook_event_name"] = "Interrupt"
+        elif payload.get("error") or any(end in reason for end in ("ERROR", "MAX_", "EXCEEDED")):
+            payload |= {"hook_event_name": "StopFailure", "error": payload.get("error") or payload["terminationReason"]}
     if "invocationNum" in payload:
         payload.setdefault("source", "system" if payload["invocationNum"] else "user")
     if payload.get("fullyIdle") is False:

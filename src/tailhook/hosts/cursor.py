@@ -63,12 +63,12 @@ HOOKS_FILE: "HooksFileFields" = {
 
 
 def add_fields(payload: "dict[str, Any]") -> None:
-    """Add the folder, and whether the turn was blocked before; make the end of a turn by a person a failure.
+    """Add the folder, and whether the turn was blocked before.
 
-    With the status "aborted" or "error" the agent did not stop by itself.
+    With the status "aborted" or "error" the agent did not stop by itself: that is an interruption or a failure.
     """
     if payload["hook_event_name"] == "Stop" and payload.get("status") in ("aborted", "error"):
-        payload["hook_event_name"] = "StopFailure"
+        payload["hook_event_name"] = "Interrupt" if payload["status"] == "aborted" else "StopFailure"
     roots = payload.get("workspace_roots")
     if isinstance(roots, list) and roots:
         payload.setdefault("cwd", roots[0])

@@ -42,6 +42,8 @@ from tailhook.plates.fields import (
 from tailhook.plates.schemas import LISTED, MAX_TIME_MS, STOP_PAUSED, find_subject, todo_progress_of
 from tailhook.plates.tables import Plate
 
+NAME_NO_CAUSE = ("antigravity", "cursor")  # hosts whose failed turn may have another cause than their API
+
 
 def make_group(
     name: BoardGroup, title: str, summary: str, tone: Tone, note: str = "", summary_of_one: str = ""
@@ -220,7 +222,8 @@ def activity_of(plate: Plate) -> ActivityOut:
         about = waits[-1].about if waits else ""
         return make_activity(FROM_LIST + ":" if about else FROM_LIST, text=about)
     if status is Status.ERROR:
-        cause = "the API refused" if plate["last_event_type"] == EventKind.STOP_FAILURE.value else "it stopped"
+        is_api = plate["last_event_type"] == EventKind.STOP_FAILURE.value and plate["agent_program"] not in NAME_NO_CAUSE
+        cause = "the API refused" if is_api else "it stopped"
         error = read_error(plate["error"] or "")
         return make_activity(f"waits for you; {cause}{':' if error else ''}", text=error)
     if status is Status.AWAITING_INPUT:
