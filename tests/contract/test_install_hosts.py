@@ -420,6 +420,25 @@ def test_hooks_between_comments_of_a_host_that_accepts_them_are_found_and_not_ch
     assert path.read_bytes() == written
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_machine_that_can_read_nothing_in_the_host_is_reported(project, name):
+    if name == "kimi":
+        pytest.skip("its other machines are refused")
+    names = {"claude-code": [], "devin": ["gate", "memory"]}.get(name, ["gate"])
+    said = install(project, name, "--with", "gate,memory").stdout
+    title, verb = hooks_file_of(name).host.TITLE, "blocks" if len(names) == 1 else "block"
+    what = f"{' and '.join(names)} cannot read what an agent of {title} did, and {verb} no stop there"
+    assert (f"{what}." in said) is bool(names)
+    found, _ = findings(project, "machines")
+    assert [finding["what"].partition(f"{hooks_file_of(name).stop_event}: ")[2] for finding in found] == [what][
+        : len(names)
+    ]
+    if names:
+        assert found[0]["advice"].endswith(f" --host {name} --without {','.join(names)}")
+        assert "cannot read" not in install(project, name, "--without", ",".join(names)).stdout
+        assert findings(project, "machines")[0] == []
+
+
 def test_two_hosts_that_ask_the_same_machines_are_fine(project):
     install(project, "claude-code")
     install(project, "codex")

@@ -121,6 +121,9 @@ def install(arguments: argparse.Namespace) -> None:
         print_lines(*prepare_daemon())
     if arguments.scope == "project":
         report_shared_file(file, text)
+    asked = hooks.installed_machines(file, text) or machines_in_force(arguments.scope)
+    if unread := [name for name in file.unread_by if name in asked]:
+        print_lines(f"{file.describe_unread(unread)}.")
     survey = survey_host(file, machines_in_force("project"))
     report_repeats(survey, file.path(arguments.scope))
     refuse_silence(survey, file.path(arguments.scope))

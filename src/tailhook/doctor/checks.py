@@ -79,6 +79,7 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
     for survey in surveys:
         yield from find_duplicates(survey)
         yield from find_missing_events(survey.installed)
+        yield from find_unread_machines(survey.installed)
         yield from check_block_cap(survey)
     found = [there for survey in surveys for there in survey.found]
     yield from find_other_stop_hooks(found)
@@ -207,6 +208,15 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
     if of_loops and file.prompt_event and file.prompt_event not in of_loops:
         what = f"loops get no {file.prompt_event}: an agent learns the goal of a person's loop only when it stops"
         yield Finding("events", WARNING, what, f"Register it:  {file.install_command(asking[0].path)}")
+
+
+def find_unread_machines(installed: Sequence[Installed]) -> Iterator[Finding]:
+    """Yield a note for each stop hook with machines that decide nothing in its host."""
+    for there in installed:
+        names = [name for name in there.file.unread_by if there.asks(name)]
+        if names:
+            advice = f"To leave them out:  {there.file.install_command(there.path)} --without {','.join(names)}"
+            yield Finding("machines", NOTE, f"{there.where}: {there.file.describe_unread(names)}", advice)
 
 
 def find_other_stop_hooks(found: Sequence[Found]) -> Iterator[Finding]:

@@ -110,6 +110,7 @@ HOOKS_FILE: "HooksFileFields" = {
         "asyncRewake": "true or false",
     },
     "guard_events": ("PreToolUse", "PermissionRequest"),
+    "unread_by": (),
     "runs_equal_once": True,  # run for real at 2.1.197, with one hook in two scopes
     "older_versions": "; versions before 2.1.257 run no hook of the file",
     "project_variables": ("CLAUDE_PROJECT_DIR",),

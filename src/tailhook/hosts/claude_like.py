@@ -404,6 +404,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 "paths": {"user": "config.toml"},
                 "in_toml": True,
                 "machines": ("plates",),
+                "unread_by": (),
                 "why_not_others": "It asks its hooks once in a turn whether the agent may stop, and sends them neither "
                 "the agent's words nor a transcript",
                 "has_groups": False,
@@ -460,6 +461,7 @@ HOSTS: "dict[str, ClaudeLikeHost]" = {
                 },
                 "hook_members": {"timeout": 10},  # seconds
                 "has_comments": True,
+                "unread_by": ("gate", "memory"),  # a payload names no transcript
                 "project_variables": ("DEVIN_PROJECT_DIR",),
                 "payload": {
                     "hook_event_name": "{event}",

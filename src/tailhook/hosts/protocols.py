@@ -59,6 +59,7 @@ class HooksFileFields(RequiredHooksFileFields, total=False):
     in_toml: bool
     machines: Sequence[str]
     why_not_others: str
+    unread_by: Sequence[str]
     note: str
 
 

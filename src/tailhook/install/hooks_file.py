@@ -69,6 +69,7 @@ class HooksFile(NamedTuple):
     in_toml: whether the file is TOML. Its hooks are a list of tables, and each names its event.
     machines: the only machines that can work in this host; () if all can.
     why_not_others: why the others cannot, as a sentence.
+    unread_by: the machines that cannot read the host's transcripts, and so decide nothing.
     note: what a person must know after an install, "" for nothing.
     """
 
@@ -120,6 +121,7 @@ class HooksFile(NamedTuple):
     in_toml: bool = False
     machines: Sequence[str] = ()
     why_not_others: str = ""
+    unread_by: Sequence[str] = ("gate",)
     note: str = ""
 
     @property
@@ -164,6 +166,11 @@ class HooksFile(NamedTuple):
         host = [] if self.name == DEFAULT else ["--host", self.name]
         scope = next((scope for scope in self.paths if path and self.path(scope) == path), "user")
         return " ".join(["tailhook install", *host, *([] if scope == "user" else ["--scope", scope])])
+
+    def describe_unread(self, names: Sequence[str]) -> str:
+        """Return what machines of `unread_by` do in the host, for a person."""
+        verb = "blocks" if len(names) == 1 else "block"
+        return f"{' and '.join(names)} cannot read what an agent of {self.host.TITLE} did, and {verb} no stop there"
 
     def path(self, scope: str) -> str:
         """Return the path of the file of a scope.

@@ -7,6 +7,7 @@ text of a file before the hooks is kept beside the loops' private files, for `ta
 import hashlib
 import json
 import os
+import re
 import stat
 from contextlib import suppress
 from pathlib import Path

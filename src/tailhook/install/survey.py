@@ -49,8 +49,9 @@ class Survey(NamedTuple):
         """Return why the hook of a place does not run, and what to do; "" if it does."""
         if obstacles := self.obstacles_of(there):
             return f"{obstacles[0].what}. To see everything that is wrong:  tailhook doctor"
-        missing = why_not_startable(there.hook.argv) if there.hook else ""
-        return f"{there.where}: {missing}. To install it again:  {self.file.install_command(there.path)}" if missing else ""
+        if not there.hook or not (missing := why_not_startable(there.hook.argv)):
+            return ""
+        return f"{there.where}: {missing}. To install it again:  {self.file.install_command(there.path)}"
 
     @property
     def repeats(self) -> dict[str, list[Installed]]:

@@ -160,8 +160,8 @@ HIDE_EXIT = {
     "trap": "",
     "watch": "",
 }
-# Programs that run nothing of their arguments; in the last two rows, subcommands of package managers. A program that is in
-# no table may run its arguments.
+# Programs that run nothing of their arguments; in the last two rows, subcommands of package managers. A program that is
+# in no table may run its arguments.
 RUNS_NOTHING_TEXT = """
 (( [ [[ ack ag alias apk apropos apt apt-cache apt-get ast autopep8 awk bandit base64 basename bat bc bg biome
 black brew builtin bzip2 cargo cat cd chgrp chmod chown cksum clang-format clang-tidy clear cloc cmp code
@@ -188,7 +188,8 @@ TEXT_RUNNERS = ("concurrently", "hyperfine", "parallel", "screen", "tmux", "watc
 RUNNERS = frozenset(
     [*SHELLS, *OTHER_RUNNERS, *ALIASES, *SHELL_OPTIONS, *SUBCOMMANDS, *(key for key in WRAPPERS if " " not in key)]
 )
-VERSIONED = ("bun x", "bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")  # run PROGRAM@VERSION
+# Programs that run PROGRAM@VERSION.
+VERSIONED = ("bun x", "bunx", "npm exec", "npm x", "npx", "pnpm dlx", "uv tool run", "uvx", "yarn dlx")
 
 
 def take_apart(text: str, budget: Budget) -> "Node":

@@ -222,8 +222,9 @@ def activity_of(plate: Plate) -> ActivityOut:
         about = waits[-1].about if waits else ""
         return make_activity(FROM_LIST + ":" if about else FROM_LIST, text=about)
     if status is Status.ERROR:
-        is_api = plate["last_event_type"] == EventKind.STOP_FAILURE.value and plate["agent_program"] not in NAME_NO_CAUSE
-        cause = "the API refused" if is_api else "it stopped"
+        is_named = plate["agent_program"] not in NAME_NO_CAUSE
+        is_refused = is_named and plate["last_event_type"] == EventKind.STOP_FAILURE.value
+        cause = "the API refused" if is_refused else "it stopped"
         error = read_error(plate["error"] or "")
         return make_activity(f"waits for you; {cause}{':' if error else ''}", text=error)
     if status is Status.AWAITING_INPUT:

@@ -112,9 +112,10 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
             if not with_port or kind == paths.WITH_PORT or time.monotonic() > end:
                 if pid:
                     link_sockets(runtime, Path(theirs))
+                if not pid:
+                    raise RunningError(f"a daemon is running already; its process is unknown ({path})")
                 link = ". For a link to its board:  tailhook plates link" if kind == paths.WITH_PORT else ""
-                advice = f" (process {pid}){link}. To end it:  kill {pid}" if pid else f"; its process is unknown ({path})"
-                raise RunningError(f"a daemon is running already{advice}")
+                raise RunningError(f"a daemon is running already (process {pid}){link}. To end it:  kill {pid}")
             if pid not in (0, signalled):
                 signalled = pid
                 with contextlib.suppress(ProcessLookupError):
