@@ -211,6 +211,20 @@ def test_cursors_own_fields_are_kept():
     assert "stop_hook_active" not in translate_payload(cursor, {})
 
 
+@pytest.mark.parametrize("empty", ["", None])
+def test_an_empty_folder_session_or_transcript_counts_as_missing(monkeypatch, empty):
+    """Published payloads of Cursor 3.22 have an empty `cwd` beside the workspace's folders."""
+    theirs = {"cwd": empty, "session_id": empty, "conversation_id": "c", "workspace_roots": ["/p"]}
+    ours = translate_payload(cursor, theirs)
+    assert (ours["cwd"], ours["session_id"]) == ("/p", "c")
+    assert translate_payload(antigravity, {"cwd": empty, "workspacePaths": ["/p"]})["cwd"] == "/p"
+    monkeypatch.setitem(posix.environ, b"DEVIN_PROJECT_DIR", b"/p")
+    assert translate_payload(DEVIN, {"cwd": empty})["cwd"] == "/p"
+    assert translate_payload(copilot, {"sessionId": "s", "transcript_path": empty})["transcript_path"].endswith(
+        "/s/events.jsonl"
+    )
+
+
 @pytest.mark.parametrize("roots", [None, [], "/p", {"0": "/p"}, 1])
 def test_cursor_without_a_list_of_folders_has_no_cwd(roots):
     assert "cwd" not in translate_payload(cursor, {"workspace_roots": roots})

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 LATE_TRANSCRIPT_TIMEOUT_S = 1.0
 TRANSCRIPT_POLL_INTERVAL_S = 0.01
+NAMES_OF_PLACES = "session_id", "cwd", "transcript_path"
 
 
 def translate_event_name(host: "TranslatedHost", name: str) -> str:
@@ -28,8 +29,11 @@ def translate_event_name(host: "TranslatedHost", name: str) -> str:
 
 
 def translate_payload(host: "TranslatedHost", theirs: "Payload") -> "Payload":
-    """Return a host's payload with Claude Code's fields beside its own."""
-    ours = dict(theirs)
+    """Return a host's payload with Claude Code's fields beside its own.
+
+    A null or an empty text in place of a session, a folder or a file is left out: Cursor 3.22 sends "" as the folder.
+    """
+    ours = {name: value for name, value in theirs.items() if value not in (None, "") or name not in NAMES_OF_PLACES}
     for name, our_name in host.FIELDS.items():
         if name in theirs:
             ours.setdefault(our_name, theirs[name])
