@@ -43,7 +43,7 @@ from tailhook.hosts import current_session
 from tailhook.install.survey import surveys_here, why_not_driven
 from tailhook.machines import CLAIM, Verdict, is_visible, owns, ralph, ralph_briefing
 from tailhook.machines.budgets import describe_spending
-from tailhook.machines.evidence import listed_texts
+from tailhook.machines.evidence import describe_checks, listed_texts
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
 from tailhook.stores import ralph as store
@@ -280,11 +280,12 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
 
 
 def describe_live_ralph(state: Mapping[str, str | None], prompt: str) -> str:
-    """Return a loop's prompt: with instructions only for the agent that must continue it."""
+    """Return a loop's checks and its prompt: with instructions only for the agent that must continue it."""
     session = current_session()
     if session and ralph_briefing.is_live(state) and owns(session, (state.get("session_id"),), unbound_acts()):
         return ralph_briefing.briefing(state, prompt)
-    return f"Prompt: {ralph.shorten(prompt)}"
+    checks = describe_checks(state, {"The promise": ralph.COMPLETE} if ralph.promise_of(state) else {})
+    return "\n".join([*checks, f"Prompt: {ralph.shorten(prompt)}"])
 
 
 def unbound_acts() -> bool:

@@ -65,7 +65,7 @@ def check_answer() -> Iterator[Finding]:
             f" {lag['p99']:.0f} ms (p99)"
         )
         is_slow = lag["p99"] > SLOW_LAG_MS
-        advice = "Events wait while the daemon is away or starts. If the time stays so long, is the computer busy?"
+        advice = "Events wait while the daemon is away or starts. If it stays so long, the computer is too busy for it."
         yield finding(NOTE if is_slow else OK, what, advice if is_slow else "")
         if failure := figures.get("store_failure"):
             advice = "The boards are out of date. Is the disk full, or the database locked or not writable?"
