@@ -198,9 +198,10 @@ def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
         host.run(model)
     assert learnt(model, "Make the tests pass.", DONE) == [host.name in BRIEFED, True]
     assert learnt(model, "Take each issue.") == [False, False]
-    with host.model("Second.", outer) as model:
+    with host.model(host.bash("tailhook loop adopt"), "Second.", outer) as model:  # the first session has both loops
         host.run(model)
-    assert learnt(model, "Take each issue.", outer) == [host.name in BRIEFED, True]
+    at_the_result = host.name == "qwen"  # as above
+    assert learnt(model, "Take each issue.", outer) == [False, at_the_result, True]
 
 
 def test_after_a_compaction_codex_gives_the_agent_its_loop_again(codex):
