@@ -1,4 +1,4 @@
-"""The library's errors. A missing file stays FileNotFoundError."""
+"""The library's errors, and what to do about a missing module. A missing file stays FileNotFoundError."""
 
 import sys
 

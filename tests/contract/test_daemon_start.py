@@ -18,6 +18,7 @@ from support.host import ENVIRONMENT, HANGS_S, tailhook
 import tailhook as package
 
 NEEDED = "the daemon needs more packages (No module named "
+ADVICE = "-m pip install 'tailhook[serve]'"
 
 
 @pytest.fixture
@@ -246,8 +247,10 @@ def test_a_daemon_without_its_packages_is_reported_once_and_not_tried_all_the_ti
     wait_for_end(plates.state)
     first = (plates.state / "daemon-start").read_text()
     assert NEEDED in first
+    assert ADVICE in first
     said = send(plates)
     assert said.startswith(f"tailhook: plates: the daemon does not start: {NEEDED}")
+    assert ADVICE in said
     assert said.endswith("Events are recorded and will appear later. For details:  tailhook doctor\n")
     assert said.count("\n") == 1
     assert send(plates) == ""
@@ -316,6 +319,7 @@ def test_the_doctor_reports_the_reason_until_a_daemon_runs(plates, daemon):
     (found,) = findings(plates)
     assert found["status"] == "failure"
     assert f"did not start when a hook last tried: {NEEDED}" in found["what"]
+    assert ADVICE in found["what"]
     send(plates)  # reports it
     daemon.start()
     (found,) = findings(plates)

@@ -265,6 +265,8 @@ def test_a_loop_that_only_a_missing_program_would_continue_is_warned_of(project,
     path.write_text(moved.replace("/tailhook/pool/", "/gone/tailhook/pool/"))
     said = project.tailhook("loop", "start", "--max", "3", "Go.").stderr
     assert "nothing will continue this loop: no hook runs here: " in said
+    missing = r"is missing, or not executable|does not exist: \S+/gone/tailhook/hook/entry\.py"
+    assert re.search(rf"({missing})\. To install it again:", said)
 
 
 def run_advice(project, advice):

@@ -70,8 +70,10 @@ def similar_command(word: str, commands: Mapping[str, argparse.ArgumentParser], 
     groups = {name: list(parser.commands) for name, parser in commands.items() if isinstance(parser, CommandParser)}
     known = {inner for names in groups.values() for inner in names}
     found = get_close_matches(word, sorted(known), n=1, cutoff=min_similarity)
-    meant = [repr(f"{name} {inner}") for inner in found for name, names in groups.items() if inner in names]
-    return f". Did you mean {' or '.join(filter(None, [', '.join(meant[:-1]), meant[-1]]))}?" if meant else ""
+    if not found:
+        return ""
+    *others, last = [repr(f"{name} {found[0]}") for name, names in groups.items() if found[0] in names]
+    return f". Did you mean {', '.join(others)} or {last}?" if others else f". Did you mean {last}?"
 
 
 def similar_word(word: str, known: Iterable[str]) -> str:

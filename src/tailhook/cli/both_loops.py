@@ -5,12 +5,12 @@ import time
 from contextlib import suppress
 
 from tailhook.cli.loop_files import known_goal
-from tailhook.cli.session import describe_standing, is_of_another_session, iteration_words
+from tailhook.cli.session import describe_standing, is_of_another_session, iteration_of, iteration_of_ralph
 from tailhook.hook.event import load_config
 from tailhook.hook.idle import stale_after
 from tailhook.hook.payload import project_folders, project_root
 from tailhook.hosts import current_session
-from tailhook.machines import idle, idle_briefing, ralph, ralph_briefing, whole_number
+from tailhook.machines import idle, idle_briefing, ralph_briefing
 from tailhook.stores.loop import find_loop
 from tailhook.stores.ralph import find_ralph
 
@@ -23,10 +23,9 @@ def report_idle_loop() -> None:
         if not loop or not idle_briefing.is_live(state, time.time(), stale_after(load_config(project_root({})))):
             return
         top = idle.top_frame(state["stack"]) if isinstance(state, dict) else {}
-        iteration = iteration_words(*(whole_number(top.get(key)) for key in ("iter", "max")))
         if not idle.is_loop_paused(top):
             advice = "In the same session, the ralph loop continues when that one has ended"
-            report_running("loop", top.get("session_id"), iteration, known_goal(loop), advice)
+            report_running("loop", top.get("session_id"), iteration_of(top), known_goal(loop), advice)
 
 
 def report_ralph_loop() -> None:
@@ -35,9 +34,8 @@ def report_ralph_loop() -> None:
         found = find_ralph(project_folders({}))
         state = found.state if found else None
         if found and state and ralph_briefing.is_live(state):
-            iteration = iteration_words(*(ralph.parse_count(state, key) for key in ralph.COUNTS))
             advice = "In the same session, it continues when the new loop has ended"
-            report_running("ralph loop", state.get("session_id"), iteration, found.prompt, advice)
+            report_running("ralph loop", state.get("session_id"), iteration_of_ralph(state), found.prompt, advice)
 
 
 def report_running(loop: str, owner: object, iteration: str, goal: str, advice: str) -> None:

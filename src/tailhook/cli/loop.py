@@ -3,7 +3,7 @@
 import argparse
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -48,12 +48,13 @@ from tailhook.cli.session import (
     describe_standing,
     format_next_stop,
     in_session_project,
-    iteration_words,
+    iteration_of,
     print_cancelled,
     prompt_argument,
     report_driver,
     session_words,
     shorten_goal,
+    unbound_acts,
 )
 from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import plain, plain_lines
@@ -271,11 +272,6 @@ def describe_stack(how: str, state: dict[str, Any], goal: str, path: str) -> lis
     return lines
 
 
-def iteration_of(frame: Mapping[str, Any]) -> str:
-    """Return a frame's iteration for a message: "iteration 2 of 10"."""
-    return iteration_words(*(whole_number(frame.get(key)) for key in ("iter", "max")))
-
-
 def new_frame(arguments: argparse.Namespace, now: float) -> dict[str, Any]:
     """Return the frame of a new loop."""
     frame: dict[str, Any] = {
@@ -414,9 +410,9 @@ def describe_ending(loop: JwzLoop | FileLoop, goal: str, now: float) -> list[str
     verdict = idle.decide(loop.state, idle.Facts(owner), now, stale_after_of(loop))
     if not verdict.ended or not verdict.change:
         return []
-    is_stale = verdict.change.get("reason") == "STALENESS"
+    stale = " is stale and" if verdict.change.get("reason") == "STALENESS" else ""
     why = verdict.why.removeprefix(idle.LOOP_ENDED)
-    about = f"The last one{' is stale and' * is_stale} ends at the next stop{session_words(owner)}: {why}."
+    about = f"The last one{stale} ends at the next stop{session_words(owner)}: {why}."
     goals = [f"Goal: {plain_lines(goal)}"] if goal else []
     return [plain(about), *goals, "To start it again:  tailhook loop start"]
 
@@ -469,7 +465,7 @@ def command_facts(state: object, goal: Callable[[], str] = str) -> idle.Facts:
     return idle.Facts(
         session_id=current_session() or owner_of_state(state),
         folder=lambda path: path if Path(path).is_dir() else None,
-        unbound_acts=config.get("hook", {}).get("unbound") != "refuse",
+        unbound_acts=unbound_acts(config),
         next_issue=config.get("idle", {}).get("next_issue", ""),
         goal=goal,
         own=lambda fields: OwnLoop(fields, None, time.time()),

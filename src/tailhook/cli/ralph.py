@@ -31,10 +31,11 @@ from tailhook.cli.session import (
     describe_owner,
     describe_standing,
     in_session_project,
-    iteration_words,
+    iteration_of_ralph,
     print_cancelled,
     prompt_argument,
     report_driver,
+    unbound_acts,
 )
 from tailhook.hook.answer import plain, plain_lines
 from tailhook.hook.event import load_config
@@ -218,11 +219,6 @@ def judge_live(force: bool) -> list[str]:
     raise CommandError(f"{plain(loop.path)}: {what}. {advice}")
 
 
-def iteration_of_ralph(state: Mapping[str, str | None] | None) -> str:
-    """Return a loop's iteration for a message.  state: None if the file is broken."""
-    return iteration_words(*(ralph.parse_count(state, key) if state else None for key in ralph.COUNTS))
-
-
 def find_replaced_ralph() -> store.RalphFile | None:
     """Return the loop that a new one would replace: in the hook's folders, or this session's loop elsewhere."""
     loop, session = store.find_ralph(project_folders({})), current_session()
@@ -281,22 +277,18 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
 
 def describe_live_ralph(state: Mapping[str, str | None], prompt: str) -> str:
     """Return a loop's checks and its prompt: with instructions only for the agent that must continue it."""
-    session = current_session()
-    if session and ralph_briefing.is_live(state) and owns(session, (state.get("session_id"),), unbound_acts()):
+    session, acts = current_session(), unbound_acts(load_config(project_root({})))
+    if session and ralph_briefing.is_live(state) and owns(session, (state.get("session_id"),), acts):
         return ralph_briefing.briefing(state, prompt)
     checks = describe_checks(state, {"The promise": ralph.COMPLETE} if ralph.promise_of(state) else {})
     return "\n".join([*checks, f"Prompt: {ralph.shorten(prompt)}"])
 
 
-def unbound_acts() -> bool:
-    """Return whether any session may act on a loop that names no session."""
-    return load_config(project_root({})).get("hook", {}).get("unbound") != "refuse"
-
-
 def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
     """Return the verdict of the next stop of the loop's session, if the agent writes no promise."""
     owner = owner_of_ralph(loop) or CLAIM
-    facts = ralph.Facts(current_session() or owner, unbound_acts=unbound_acts(), line=loop.line_of)
+    acts = unbound_acts(load_config(project_root({})))
+    facts = ralph.Facts(current_session() or owner, unbound_acts=acts, line=loop.line_of)
     return judge_next_stop(loop, loop.state or {}, lambda: ralph.decide(loop.state, loop.prompt, facts))
 
 

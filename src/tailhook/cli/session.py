@@ -13,7 +13,7 @@ from tailhook.cli.output import CommandError, Commands, Run, UsageError, add_jso
 from tailhook.hook.answer import plain
 from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.survey import Survey, advise_cap, find_caps, surveys_here, why_not_driven
-from tailhook.machines import CLAIM, whole_number
+from tailhook.machines import CLAIM, ralph, whole_number
 from tailhook.machines.budgets import BUDGET_REASONS, measure
 from tailhook.machines.notices import known_session
 from tailhook.stores import RALPH_FILE
@@ -246,6 +246,21 @@ def session_words(owner: str) -> str:
 def iteration_words(count: int | None, limit: int | None) -> str:
     """Return an iteration for a message: "iteration 2 of 10", without a limit "iteration 2".  None: it is unknown."""
     return "an unknown iteration" if count is None else f"iteration {count}{f' of {limit}' if limit else ''}"
+
+
+def iteration_of(frame: Mapping[str, Any]) -> str:
+    """Return the iteration of a frame of the idle machine for a message: "iteration 2 of 10"."""
+    return iteration_words(*(whole_number(frame.get(key)) for key in ("iter", "max")))
+
+
+def iteration_of_ralph(state: Mapping[str, str | None] | None) -> str:
+    """Return a ralph loop's iteration for a message.  state: None if the file is broken."""
+    return iteration_words(*(ralph.parse_count(state, key) if state else None for key in ralph.COUNTS))
+
+
+def unbound_acts(config: Mapping[str, Any]) -> bool:
+    """Return whether any session may act on a state without a session."""
+    return bool(config.get("hook", {}).get("unbound") != "refuse")
 
 
 def shorten_goal(goal: str) -> str:

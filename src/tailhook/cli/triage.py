@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tailhook.cli.output import CommandError, Commands, add_json, command, group, print_facts
-from tailhook.cli.session import format_next_stop
+from tailhook.cli.session import format_next_stop, unbound_acts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import load_config
 from tailhook.hook.machines import MACHINES
@@ -51,8 +51,8 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
         entries = None if columns is None else Entries(ALL_COLUMNS, columns)
     owner = state.get("session_id")
     session_id = current_session() or (owner if isinstance(owner, str) else "")
-    unbound_acts = config.get("hook", {}).get("unbound") != "refuse"
-    verdict = decide_pipeline(pipeline, Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts))
+    facts = Facts(pipeline.path, pipeline.plans, session_id, unbound_acts=unbound_acts(config))
+    verdict = decide_pipeline(pipeline, facts)
     fix_planning = state.get("fix_planning")
     groups = fix_planning.get("groups") if isinstance(fix_planning, dict) else None
     counts = None

@@ -59,16 +59,13 @@ class Survey(NamedTuple):
 
         Hooks that do not run are left out. Equal hooks count as one if the host runs them once.
         """
-        found: dict[str, list[Installed]] = {}
-        for name in MACHINES:
-            places = {}
-            for there in self.installed:
-                if there.asks(name) and not self.why_not_run(there):
-                    is_run_once = there.hook and self.file.runs_equal_once
-                    places[str(there.hook.argv) if there.hook and is_run_once else there.where] = there
-            if len(places) > 1:
-                found[name] = list(places.values())
-        return found
+        running: dict[str, Installed] = {}
+        for there in self.installed:
+            if there.asks_stops and not self.why_not_run(there):
+                is_run_once = there.hook and self.file.runs_equal_once
+                running[str(there.hook.argv) if there.hook and is_run_once else there.where] = there
+        found = {name: [there for there in running.values() if there.asks(name)] for name in MACHINES}
+        return {name: places for name, places in found.items() if len(places) > 1}
 
     @property
     def hindrance(self) -> str:
