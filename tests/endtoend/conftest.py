@@ -9,9 +9,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
 import pytest
 from model import Model
 from run_hosts import host_path
@@ -166,9 +168,26 @@ def next_result(lines: Iterable[str]) -> dict:
 
 @pytest.fixture
 def tmp_path():
-    """Yield a folder with a short path: the path of a daemon's socket has at most 107 bytes."""
+    """Yield a folder with a short path: the path of a daemon's socket has at most 107 bytes.
+
+    At the end, the processes of hosts in it are ended: one that still writes would hinder its removal. Claude Code's
+    `daemon stop` leaves those that it holds ready for the next session.
+    """
     with short_folder() as folder:
         yield Path(folder)
+        while left := [process for process in psutil.process_iter() if is_at_home_in(process, folder)]:
+            for process in left:
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+            psutil.wait_procs(left)
+
+
+def is_at_home_in(process: psutil.Process, folder: str) -> bool:
+    """Return whether a process has its home in a folder."""
+    try:
+        return f"{process.environ().get('HOME')}/".startswith(f"{folder}/")
+    except psutil.Error:
+        return False
 
 
 @pytest.fixture
