@@ -168,6 +168,12 @@ def test_what_cannot_be_taken_apart_counts_if_it_names_the_program(command):
         ("make test-all", "make test", False),
         ("make $TARGETS", "make test", True),
         ("make", "make test", False),
+        ("./gradlew clean test", "./gradlew test", True),
+        ("./gradlew testClasses lint", "./gradlew test", False),
+        ("/a/b/gradlew --console plain lint test", "./gradlew test", True),
+        ("mvn -B -T 4 clean test", "mvn test", True),
+        ("./mvnw -f app/pom.xml clean verify", "./mvnw verify", True),
+        ("mvn clean package", "mvn test", False),
         ("git -C d diff", "git diff", True),
         ("git -C d status", "git diff", False),
         ("git -C $d status", "git diff", False),
@@ -212,6 +218,11 @@ def test_a_command_of_several_words(command, ran, is_run):
         ("cargo test -- --list", "cargo test"),
         ("go test -list . ./...", "go test"),
         ("mvn -DskipTests test", "mvn test"),
+        ("mvn clean test -DskipTests=true", "mvn test"),
+        ("./mvnw -Dmaven.test.skip=true clean test", "./mvnw test"),
+        ("mvn -fn clean test", "mvn test"),
+        ("./gradlew -m test", "./gradlew test"),
+        ("./gradlew clean test --dry-run", "./gradlew test"),
         ("./in-container.sh pytest --version", "pytest"),
         ("uvx ruff check --exit-zero .", "ruff check"),
         ("ruff check --show-files", "ruff check"),
@@ -224,7 +235,13 @@ def test_an_option_with_which_a_program_checks_nothing_makes_it_no_run(command, 
 
 @pytest.mark.parametrize(
     ("command", "ran"),
-    [("ls --version", "ls --version"), ("black --check .", "black"), ("make -k -s test", "make test")],
+    [
+        ("ls --version", "ls --version"),
+        ("black --check .", "black"),
+        ("make -k -s test", "make test"),
+        ("mvn -o test", "mvn test"),
+        ("./gradlew -i -Dmode=fast -Pmain test", "./gradlew test"),
+    ],
 )
 def test_an_option_that_is_wanted_or_checks_all_the_same_changes_nothing(command, ran):
     assert runs(command, parse_command(ran))
@@ -242,6 +259,9 @@ def test_an_option_that_is_wanted_or_checks_all_the_same_changes_nothing(command
         ("pytest -q --deselect tests", "pytest tests"),
         ("ruff check --exclude src .", "ruff check src"),
         ("./gradlew --exclude-task test build", "./gradlew test"),
+        ("./gradlew -x test build", "./gradlew test"),
+        ("gradle test -x test", "gradle test"),
+        ("mvn -pl test package", "mvn test"),
     ],
 )
 def test_a_folder_or_an_excluded_part_that_is_named_as_the_target_is_not_the_target(command, ran):

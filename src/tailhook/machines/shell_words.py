@@ -13,15 +13,19 @@ QUOTING = str.maketrans("", "", "\\'\"")
 NO_RUN_OPTIONS = (
     "--co", "--collect-only", "--dry-run", "--exit-zero", "--fixtures", "--help", "--list", "--list-tests",
     "--listTests", "--markers", "--no-run", "--notest", "--setup-only", "--setup-plan", "--show-files",
-    "--show-settings", "--show-only", "--version", "-DskipTests", "-h", "-list",
+    "--show-settings", "--show-only", "--version", "-DskipTests", "-Dmaven.test.skip", "-h", "-list",
 )  # fmt: skip
-MAKES = ("gmake", "make")  # programs with targets as arguments, in any order
-# Options with which make runs nothing, or always succeeds:
-MAKE_NO_RUN_OPTIONS = "-i -n -q -t --dry-run --ignore-errors --just-print --question --recon --touch"
-VALUED_OPTIONS = (  # with the next word as their value, for every program
-    "-C -f -I -o -p -w -W --cwd --deselect --dir --directory --exclude --exclude-task --file --ignore --makefile"
-    " --manifest-path --package --prefix --rootdir --workspace"
+VALUED_OPTIONS = (  # with the next word as their value
+    "-C -f -I -o -p -w -W --cwd --deselect --dir --directory --exclude --file --ignore --makefile --manifest-path"
+    " --package --prefix --rootdir --workspace"
 )
+# Programs with targets as arguments, in any order. Of each: the options with which it runs nothing or always succeeds,
+# and those with the next word as their value.
+MAKE = "-i -n -q -t --dry-run --ignore-errors --just-print --question --recon --touch", VALUED_OPTIONS
+GRADLE = "-m --dry-run", "-b -c -g -I -p -x --exclude-task --include-build --init-script --project-dir"
+MAVEN = "-fn --fail-never", "-f -pl -rf --file --projects --resume-from"
+TARGET_PROGRAMS = {"gmake": MAKE, "gradle": GRADLE, "gradlew": GRADLE, "make": MAKE, "mvn": MAVEN, "mvnw": MAVEN}
+EXCLUDING_OPTIONS = ("-x", "--exclude-task")  # of Gradle: it does not run the next word's target
 NODE_MANAGERS = ("npm", "pnpm", "yarn")  # `run test` is `test` for them
 
 # The meaning of a shell line for a command:
@@ -52,7 +56,8 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
         return False
     if runs_nothing(words, wanted):
         return False
-    takes_targets = wanted[0] in MAKES
+    targets = TARGET_PROGRAMS.get(base_name(wanted[0]))
+    valued = targets[1] if targets else VALUED_OPTIONS
     runs_scripts = wanted[0] in NODE_MANAGERS
     if runs_scripts and wanted[1:3] == ["run", "test"]:
         wanted = [wanted[0], *wanted[2:]]
@@ -62,7 +67,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
         for count, option in reached:
             if count == len(wanted):
                 return True
-            if option and has_option(option, VALUED_OPTIONS, is_last=True):
+            if option and has_option(option, valued, is_last=True):
                 following.add((count, ""))
                 continue
             if path_of(word) == path_of(wanted[count]):
@@ -73,7 +78,7 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
                 following.add((count, ""))
             elif UNKNOWN in word:
                 following.add((count + 1, ""))
-            elif takes_targets:
+            elif targets:
                 following.add((count, ""))
         if not following:
             return False
@@ -83,9 +88,14 @@ def begins_with(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
 
 def runs_nothing(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
     """Return whether a simple command has an unwanted option with which programs run nothing."""
-    if base_name(words[0]) in MAKES and any(has_option(word, MAKE_NO_RUN_OPTIONS) for word in words):
+    targets = TARGET_PROGRAMS.get(base_name(words[0]))
+    if targets and any(has_option(word, targets[0]) for word in words):
         return True
-    return any(word in NO_RUN_OPTIONS and word not in wanted for word in words)
+    if targets is GRADLE:
+        excluded = {word for option, word in zip(words, words[1:]) if option in EXCLUDING_OPTIONS}
+        if not excluded.isdisjoint(wanted):
+            return True
+    return any(word.removesuffix("=true") in NO_RUN_OPTIONS and word not in wanted for word in words)
 
 
 def is_program(word: str, wanted: str) -> bool:
@@ -114,10 +124,12 @@ def path_of(word: str) -> str:
 def has_option(word: str, options: str, is_last: bool = False) -> bool:
     """Return whether a word is one of the options, or a group of letters with one of them.
 
+    -D and -P define something: the letters behind them are a name.
+
     is_last: whether no letter may follow it: following letters would be its value.
     """
     known = options.split()
-    if word in known or word[:1] != "-" or word.startswith("--"):
+    if word in known or word[:1] != "-" or word.startswith(("--", "-D", "-P")):
         return word in known
     for at, letter in enumerate(word[1:], 2):
         if f"-{letter}" in known:
