@@ -504,6 +504,24 @@ def test_what_keeps_hooks_from_acting_is_reported(settings, examined):
     assert examined("off")[1] == 1
 
 
+def test_a_file_that_disables_a_machine_is_reported(project, settings, examined):
+    path = project.folder / ".idle-disabled"
+    path.touch()
+    assert [finding["what"] for finding in examined("off")[0]] == [f"{path} disables the idle machine in this project"]
+    path.unlink()
+    assert examined("off") == ([], 0)
+
+
+def test_the_command_that_repairs_the_daemons_path_is_of_the_hooks_that_report_to_it(project, examined):
+    """`tailhook install` alone would install hooks for another host, too."""
+    words = ("--host", "codex", "--scope", "project")
+    assert project.tailhook("install", "--yes", *words, "--with", "plates").returncode == 0
+    (project.home / ".local/state/tailhook/daemon-argv").write_text("/gone/python\0-E")
+    findings, code = examined("plates")
+    assert [finding["advice"].partition(":  ")[2] for finding in findings] == [f"tailhook install {' '.join(words)}"]
+    assert code == 1
+
+
 @pytest.mark.parametrize(
     ("change", "place"),
     [

@@ -48,7 +48,7 @@ def test_a_missing_package_is_named_with_the_command_for_the_environment_of_tail
 
 def test_for_a_missing_part_of_tailhook_the_doctor_advises_to_install_no_package(lacks):
     lacks("tailhook.plates.client")
-    (finding,) = check_answer()
+    (finding,) = check_answer("tailhook install")
     assert "being upgraded" in finding.advice
     assert "pip install" not in finding.advice
 
@@ -56,7 +56,7 @@ def test_for_a_missing_part_of_tailhook_the_doctor_advises_to_install_no_package
 def test_the_doctor_names_the_extra_of_a_missing_package(lacks, monkeypatch):
     monkeypatch.delitem(sys.modules, "tailhook.plates.client", raising=False)
     lacks("httpx")
-    (finding,) = check_answer()
+    (finding,) = check_answer("tailhook install")
     assert "pip install 'tailhook[serve]'" in finding.advice
 
 

@@ -24,7 +24,7 @@ from tailhook.hook import idle as idle_hook
 from tailhook.hook.answer import describe
 from tailhook.hook.event import load_config
 from tailhook.hook.machines import MACHINES, configured_machines, machines_with
-from tailhook.hook.payload import project_folders, project_root, user_config
+from tailhook.hook.payload import exists, project_folders, project_root, user_config
 from tailhook.hook.terminal_notices import SEQUENCES
 from tailhook.hosts import DEFAULT, current_session
 from tailhook.install.command import client_of, is_tailhook, machines_of, reporting_machines, shell_command
@@ -83,14 +83,15 @@ def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
         yield from check_block_cap(survey)
     found = [there for survey in surveys for there in survey.found]
     yield from find_other_stop_hooks(found)
-    yield from find_off_variables(found)
+    yield from find_own_switches(found)
     yield from check_configuration(installed, {*wanted, *(name for there in installed for name in there.machines)})
     yield from check_state_folder()
     yield from check_loops(settings)
     for client in sorted(find_clients(installed)):
         yield from check_pool(client)
-    if any(reporting_machines(there.machines) for there in installed):
-        yield from check_plates()
+    reporting = [there for there in installed if reporting_machines(there.machines)]
+    if reporting:
+        yield from check_plates(reporting[0].file.install_command(reporting[0].path))
 
 
 def report_unusable(survey: Survey) -> Iterator[Finding]:
@@ -111,10 +112,13 @@ def report_obstacles(survey: Survey) -> Iterator[Finding]:
         yield Finding(obstacle.check, status, obstacle.what, obstacle.advice)
 
 
-def check_plates() -> Iterator[Finding]:
-    """Yield the findings about the daemon. A file that cannot be used is a finding, too."""
+def check_plates(install: str) -> Iterator[Finding]:
+    """Yield the findings about the daemon. A file that cannot be used is a finding, too.
+
+    install: the command that writes the hooks again.
+    """
     try:
-        yield from daemon.check_daemon()
+        yield from daemon.check_daemon(install)
     except OSError as error:
         yield Finding("plates", FAILURE, describe(error), "The board does not work until this is fixed.")
 
@@ -257,14 +261,18 @@ def check_block_cap(survey: Survey) -> Iterator[Finding]:
         yield Finding("cap", OK, f"{path}: {host.TITLE} {ends}")
 
 
-def find_off_variables(found: Sequence[Found]) -> Iterator[Finding]:
-    """Yield tailhook's own variables that keep hooks from acting."""
+def find_own_switches(found: Sequence[Found]) -> Iterator[Finding]:
+    """Yield tailhook's own variables and files that keep hooks from acting."""
     places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
     for place, environment in [*places, ("the environment", os.environ)]:
         for name, disabled in SWITCHES.items():
             if environment.get(name) == "1":
                 what = f"{place}: {name}=1 disables {disabled}"
                 yield Finding("off", WARNING, what, "Unset it, so that hooks act again.")
+    for name, row in MACHINES.items():
+        if "off_file" in row and exists(path := f"{project_root({})}/{row['off_file']}"):
+            what = f"{path} disables the {name} machine in this project"
+            yield Finding("off", WARNING, what, "Remove it, so that hooks act again.")
 
 
 # ---- configuration and state -------------------------------------------------

@@ -24,9 +24,12 @@ def finding(status: str, what: str, advice: str) -> Finding:
     return Finding("plates", status, what, advice)
 
 
-def check_daemon() -> Iterator[Finding]:
-    """Yield every finding about the daemon."""
-    yield from check_answer()
+def check_daemon(install: str) -> Iterator[Finding]:
+    """Yield every finding about the daemon.
+
+    install: the command that writes the hooks again.
+    """
+    yield from check_answer(install)
     yield from check_private_files()
     waiting = sum(path.stat().st_size for path in Path(state_folder_path()).glob(f"{SPOOL_FILE}*"))
     if waiting > MAX_SPOOL_BYTES:
@@ -34,8 +37,11 @@ def check_daemon() -> Iterator[Finding]:
         yield finding(WARNING, what, "Start the daemon, which reads them:  tailhook plates serve")
 
 
-def check_answer() -> Iterator[Finding]:
-    """Yield whether the daemon answers; if not, whether it could start."""
+def check_answer(install: str) -> Iterator[Finding]:
+    """Yield whether the daemon answers; if not, whether it could start.
+
+    install: see `check_daemon`.
+    """
     start = "To see why, start it in a terminal:  tailhook plates serve"
     try:
         from tailhook.plates.client import AwayError, HangingError, VersionError, check_running_version, request
@@ -53,7 +59,7 @@ def check_answer() -> Iterator[Finding]:
         what, _, advice = str(error).partition(". ")
         yield finding(FAILURE, what, advice)
     except AwayError:
-        yield from check_start(start)
+        yield from check_start(start, install)
         yield from check_database()
     except TailhookError as error:
         yield finding(FAILURE, f"the daemon's database cannot be read: {error}", start)
@@ -91,15 +97,16 @@ def check_answer() -> Iterator[Finding]:
             yield finding(NOTE, what, advice)
 
 
-def check_start(start: str) -> Iterator[Finding]:
+def check_start(start: str, install: str) -> Iterator[Finding]:
     """Yield whether the next event can start the daemon.
 
     start: the advice to start it by hand.
+    install: the command that writes the hooks again.
     """
     argv = daemon_argv()
     if not os.access(argv[0], os.X_OK):
         what = f"the daemon's interpreter does not exist or is not executable: {argv[0]}"
-        yield finding(FAILURE, what, "Reinstall the hooks, which writes a new path:  tailhook install")
+        yield finding(FAILURE, what, f"Reinstall the hooks, which writes a new path:  {install}")
     elif paths.start_failure():
         yield from report_failed_start(start)
     else:
