@@ -92,7 +92,7 @@ def runs_nothing(words: "Sequence[str]", wanted: "Sequence[str]") -> bool:
     if targets and any(has_option(word, targets[0]) for word in words):
         return True
     if targets is GRADLE:
-        excluded = {word for option, word in zip(words, words[1:]) if option in EXCLUDING_OPTIONS}
+        excluded = {words[at] for at, option in enumerate(words[:-1], 1) if option in EXCLUDING_OPTIONS}
         if not excluded.isdisjoint(wanted):
             return True
     return any(word.removesuffix("=true") in NO_RUN_OPTIONS and word not in wanted for word in words)
