@@ -185,6 +185,7 @@ def waiting_hook(pool: Pool) -> tuple[subprocess.Popen[str], int]:
             for pid in pool.workers():
                 if stdin_of(pid) == pipe:
                     return hook, pid
+            time.sleep(0.001)  # the worker needs the processor
         hook.communicate(timeout=STARTS)  # it is a cold one: no worker was ready in time
 
 
