@@ -620,6 +620,7 @@ def test_settings_that_cannot_be_read_are_reported_once_and_not_as_missing_hooks
         ('{"idle":\n {"stale_after": 5},}', "expected a member's name at line 2, column 21; the defaults are used", 1),
         ('{"hook": {"machines": ["idle", "lazy", 5]}}', "5, lazy", 0),
         (json.dumps({"triage": {"state_dirs": ["a"] * 101}}), "101 values, but only the first 100 count", 0),
+        ('{"triage": {"state_dirs": ["a", 5, "a\\u0000"]}}', "and are ignored: 5, 'a\\x00'", 0),
         ('{"gate": {"rules": [{"edited": ["*.py"], "ran": "pytest"}]}}', None, 0),
         (
             '{"gate": {"rules": [{"edited": ["*.py"], "ran": "a; b"}]}}',
@@ -642,6 +643,16 @@ def test_a_configuration_is_read_through(settings, examined, tmp_path, text, com
     for finding in found:
         assert complaint in finding["what"]
         assert str(path) in finding["what"]
+
+
+@pytest.mark.parametrize("outside", ["/tmp/x", "../x", "a/../../x"])
+def test_a_folder_outside_a_project_that_its_file_names_is_reported(project, settings, examined, outside):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"triage": {"state_dirs": ["inside", outside]}}))
+    (finding,), _ = examined("config")
+    assert "values that are not paths inside the project and are ignored" in finding["what"]
+    assert finding["what"].endswith(f": {outside!r}")
 
 
 def test_a_projects_key_that_only_the_user_may_set_is_reported(project, settings, examined):

@@ -8,9 +8,10 @@ import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ SLOW_RATIO = 2.0  # times bare Python: far above a hook's usual time, so not the
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
 RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop is reported; it has no age limit of its own
+MAX_NAMED_PATHS = 5  # of a configuration file
 SWITCHES = {  # what a variable disables if it is "1"
     "TAILHOOK_DISABLE": "all machines",
     **{row["off_switch"].decode(): f"the {name} machine" for name, row in MACHINES.items() if "off_switch" in row},
@@ -377,6 +379,9 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
             elif (section, key) == ("plates", "notify.terminal") and (unknown := set(map(str, value)) - set(SEQUENCES)):
                 yield f"{section}.{key} has unknown forms: {', '.join(sorted(unknown))}"
+            elif config.KEYS[section][key] == "paths" and (ignored := find_ignored_paths(value, of_project)):
+                meant = "paths inside the project" if of_project else "paths"
+                yield f"{section}.{key} has values that are not {meant} and are ignored: {', '.join(ignored)}"
             elif isinstance(value, list) and len(value) > config.MAX_MEMBERS:
                 yield f"{section}.{key} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
         if section == "plates" and not of_project:
@@ -384,6 +389,12 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
         if section in MACHINES:
             check = getattr(importlib.import_module(f"tailhook.machines.{section}"), "check_config", None)
             yield from check(keys) if check else ()
+
+
+def find_ignored_paths(paths: Iterable[object], of_project: bool) -> list[str]:
+    """Return the first values of a list that do not count as paths, spelled."""
+    unused = (one for one in paths if not (config.is_text(one) and (not of_project or config.stays_below(str(one)))))
+    return [repr(one) for one in islice(unused, MAX_NAMED_PATHS)]
 
 
 def flatten_keys(section: str, keys: dict[str, Any]) -> Iterator[tuple[str, Any]]:
