@@ -9,10 +9,11 @@ import sqlalchemy as sa
 from support.plate_reports import report
 
 from tailhook.machines.plates import Event, EventKind
-from tailhook.plates.db import Database, SpoolOffset
+from tailhook.plates.db import DAY_MS, Database, SpoolOffset
 from tailhook.plates.rows import SLICE_ROWS, add_counts
 from tailhook.plates.schemas import unix_ms
 from tailhook.plates.tables import events, metadata, plates
+from tailhook.stores.processes import uptime_ms
 
 
 def test_plates_are_listed_newest_first_and_filtered(database):
@@ -90,6 +91,34 @@ def test_what_did_not_change_for_too_long_is_forgotten(database):
     assert database.prune(days=0.005 / 86400) == 1
     assert len(database.gone) == 1
     assert database.all() == []
+
+
+def test_a_clock_that_is_set_ahead_lets_the_retention_remove_nothing(url, monkeypatch):
+    """Neither if it is set while the daemon runs, nor before its start. Real days do."""
+    database = Database(url)
+    database.record(report("session_start"))
+    assert database.prune(days=30) == 0
+    now, uptime = unix_ms(), uptime_ms()
+    monkeypatch.setattr("tailhook.plates.db.unix_ms", lambda: now + 90 * DAY_MS)
+    assert database.prune(days=30) == 0
+    database.close()
+    database = Database(url)
+    assert database.prune(days=30) == 0
+    assert len(database.all()) == 1
+    monkeypatch.setattr("tailhook.plates.db.uptime_ms", lambda: uptime + 31 * DAY_MS)
+    assert database.prune(days=30) == 1
+    database.close()
+
+
+def test_after_a_long_time_without_a_daemon_the_retention_counts_from_the_newest_event(database):
+    database.record(report("session_start", "old"))
+    with database.engine.begin() as tx:
+        long_ago = unix_ms() - 31 * DAY_MS
+        tx.execute(sa.update(plates).values(updated_at=long_ago))
+        tx.execute(sa.update(events).values(received_at=long_ago))
+    database.record(report("session_start", "new"))
+    assert database.prune(days=30) == 1
+    assert [plate["session_id"] for plate in database.all()] == ["new"]
 
 
 def test_old_events_of_a_living_plate_are_forgotten_and_its_status_is_not(database):

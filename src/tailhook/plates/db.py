@@ -160,6 +160,7 @@ class Database:
         # SQLite allows one writer. This lock is fairer than SQLite's own, and keeps the changes in order.
         self.writing = threading.Lock()
         self.name = secrets.token_hex(8)  # of this daemon, in its notifications
+        self.surely: Moment | None = None  # when the retention ran first, at the earliest
         migrate(self.engine)
 
     def close(self) -> None:
@@ -539,14 +540,14 @@ class Database:
         return was_there
 
     def prune(self, days: float, is_over: Callable[[], bool] = lambda: False) -> int:
-        """Remove the plates without a change for so many days, and all older events and waits.
+        """Remove the plates without a change for so many days of `sure_time`, and all older events and waits.
 
         Each transaction removes only a slice, so that events can be stored in between. Returns how many plates were
         removed.
 
         is_over: returns whether to stop before the next slice.
         """
-        before = unix_ms() - int(days * DAY_MS)
+        before = self.sure_time() - int(days * DAY_MS)
         slices: list[Callable[[Connection], Slice]] = [
             partial(delete_old_events, table=events, before=before),
             partial(delete_old_events, table=unknown_events, before=before),
@@ -566,6 +567,18 @@ class Database:
                 count += len(gone)
                 time.sleep(PRUNE_PAUSE_S if has_more else 0)
         return count
+
+    def sure_time(self) -> int:
+        """Return a time in Unix milliseconds: it has surely come, also if the computer's clock was set ahead.
+
+        It is the time of the newest event at the first call, and the uptime since.
+        """
+        now, uptime = unix_ms(), uptime_ms()
+        if self.surely is None:
+            with self.engine.connect() as tx:
+                newest = tx.scalar(sa.select(sa.func.max(events.c.received_at)))
+            self.surely = Moment(now if newest is None else min(now, newest), uptime)
+        return min(now, self.surely.ts + uptime - (self.surely.mono or 0))
 
     # ---- other daemons on the same database ----
 
