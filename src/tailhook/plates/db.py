@@ -160,8 +160,8 @@ class Database:
         # SQLite allows one writer. This lock is fairer than SQLite's own, and keeps the changes in order.
         self.writing = threading.Lock()
         self.name = secrets.token_hex(8)  # of this daemon, in its notifications
-        self.surely: Moment | None = None  # when the retention ran first, at the earliest
         migrate(self.engine)
+        self.opened = self.newest_event()  # before the events of a clock that was set ahead
 
     def close(self) -> None:
         """Close all connections."""
@@ -571,14 +571,17 @@ class Database:
     def sure_time(self) -> int:
         """Return a time in Unix milliseconds: it has surely come, also if the computer's clock was set ahead.
 
-        It is the time of the newest event at the first call, and the uptime since.
+        It is the time of the newest event when the database was opened, and the uptime since.
         """
-        now, uptime = unix_ms(), uptime_ms()
-        if self.surely is None:
-            with self.engine.connect() as tx:
-                newest = tx.scalar(sa.select(sa.func.max(events.c.received_at)))
-            self.surely = Moment(now if newest is None else min(now, newest), uptime)
-        return min(now, self.surely.ts + uptime - (self.surely.mono or 0))
+        ts, uptime = self.opened
+        return min(unix_ms(), ts + uptime_ms() - uptime)
+
+    def newest_event(self) -> tuple[int, int]:
+        """Return when the newest event came, in Unix milliseconds (now without any), and the uptime of now."""
+        now = unix_ms()
+        with self.engine.connect() as tx:
+            newest = tx.scalar(sa.select(sa.func.max(events.c.received_at)))
+        return now if newest is None else min(now, newest), uptime_ms()
 
     # ---- other daemons on the same database ----
 
