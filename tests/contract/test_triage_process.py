@@ -390,6 +390,25 @@ def test_status_shows_phase_counts_and_groups(project):
     assert facts["verdict"]["decision"] == "block"
 
 
+def test_the_place_of_a_new_state_is_a_configured_folder(project):
+    path = project.folder / ".claude" / "tailhook.json"
+    path.parent.mkdir()
+    path.write_text('{"triage": {"state_dirs": ["work/states/"]}}')
+    out = project.tailhook("triage", "status").stdout
+    assert "To begin one, save a state as work/states/NAME_triage.json;" in out
+    place = project.folder / "work" / "states"
+    place.mkdir(parents=True)
+    (place / "NAME_triage.json").write_text(json.dumps(MOVING))
+    assert str(place / "NAME_triage.json") in project.tailhook("triage", "status").stdout
+
+
+def test_status_of_a_state_that_is_not_json_names_line_and_column(project):
+    project.triage('{"phase": "triage",\n "entries": [}')
+    out = project.tailhook("triage", "status").stdout
+    assert "phase " not in out
+    assert "may stop: a row is not an object at line 2, column 14" in out
+
+
 @pytest.mark.parametrize(
     "text",
     ["{", "[]", '{"phase": 5, "entries": 5, "fix_planning": {"groups": [1]}}', '{"phase": "\\ud800", "entries": []}'],

@@ -34,7 +34,13 @@ def print_triage_status(arguments: argparse.Namespace) -> None:
         lambda found: not session or may_run(found.state, session, unbound_acts=True),
     )
     facts = pipeline_facts(config, pipeline)
-    print_facts(arguments, facts, *format_pipeline(facts))
+    print_facts(arguments, facts, *format_pipeline(facts, new_state_folder(config)))
+
+
+def new_state_folder(config: Mapping[str, Any]) -> str:
+    """Return the first folder in which hooks look for states."""
+    folders = config.get("triage", {}).get("state_dirs") or MACHINES["triage"].get("marker_files", ())
+    return next(iter(folders)).rstrip("/") or "/"
 
 
 def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict[str, Any]:
@@ -71,15 +77,14 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
     }
 
 
-def format_pipeline(facts: dict[str, Any]) -> list[str]:
-    """Return the facts as lines for a person."""
+def format_pipeline(facts: dict[str, Any], folder: str) -> list[str]:
+    """Return the facts as lines for a person.  folder: for a new state."""
     if facts["path"] is None:
-        folder = next(iter(MACHINES["triage"].get("marker_files", ())))
-        return [
-            "No triage pipeline is running in this project.",
-            f"To begin one, save a state as {folder}/NAME{ENDING}; docs/machines/triage.md has a sample.",
-        ]
-    lines = [plain(f"{facts['path']}"), plain(f"  phase        {facts['phase']}")]
+        advice = f"To begin one, save a state as {folder}/NAME{ENDING}; docs/machines/triage.md has a sample."
+        return ["No triage pipeline is running in this project.", plain(advice)]
+    lines = [plain(f"{facts['path']}")]
+    if facts["phase"] is not None:
+        lines.append(plain(f"  phase        {facts['phase']}"))
     for name, number in (facts["entries"] or {}).items():
         lines.append(plain(f"  {name:<16} {number}"))
     if facts["groups"]:

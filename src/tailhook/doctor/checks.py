@@ -4,19 +4,20 @@ Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
 import importlib
+import json
 import os
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from tailhook.doctor import daemon
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
+from tailhook.doctor.memory_config import check_memory_config
 from tailhook.doctor.pool import check_pool
 from tailhook.doctor.trial import ROUNDS, try_hook
 from tailhook.exits import temporary_folder
@@ -54,7 +55,11 @@ SLOW_RATIO = 2.0  # times bare Python: far above a hook's usual time, so not the
 SLOW_START = 60.0  # milliseconds that bare Python may take
 SLOW_SAVE = 10.0  # milliseconds that replacing a small file may take
 RALPH_ASLEEP = 86400  # seconds without a change after which a ralph loop is reported; it has no age limit of its own
-MAX_NAMED_PATHS = 5  # of a configuration file
+CHOICES = {  # the known values of a text
+    "hook.unbound": ("act", "refuse"),
+    "memory.profile": ("seed", "tuned"),
+    "triage.while_active": ("progress",),
+}
 SWITCHES = {  # what a variable disables if it is "1"
     "TAILHOOK_DISABLE": "all machines",
     **{row["off_switch"].decode(): f"the {name} machine" for name, row in MACHINES.items() if "off_switch" in row},
@@ -290,6 +295,8 @@ def check_configuration(installed: Sequence[Installed], enabled: Set[str]) -> It
     theirs = f"{root}/.claude/tailhook.json"
     yield from check_config_file(own, partial(config.user_bytes, own), installed)
     yield from check_config_file(theirs, partial(config.project_bytes, root), installed, enabled)
+    if "memory" in enabled:
+        yield from check_memory_config(root)
 
 
 def check_config_file(
@@ -358,13 +365,17 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
     """Yield a complaint for each unused section, key and value."""
     for section, keys in values.items():
         if section not in config.KEYS:
-            yield f"the section {section!r} is unknown"
+            outer, dot, key = section.partition(".")
+            meant = f": write {json.dumps({outer: nested(key, keys)})}" if dot and outer in config.KEYS else ""
+            yield f"the section {section!r} is unknown{meant}"
             continue
         if not isinstance(keys, dict):
             yield f"the section {section!r} is not an object"
             continue
         for key, value in flatten_keys(section, keys):
-            if key not in config.KEYS[section]:
+            if key in keys and "." in key and key in config.KEYS[section]:
+                yield f"the key {key!r} in {section!r} is unknown: write {json.dumps({section: nested(key, value)})}"
+            elif key not in config.KEYS[section]:
                 yield f"the key {section}.{key} is unknown"
             elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
@@ -379,11 +390,8 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
             elif (section, key) == ("plates", "notify.terminal") and (unknown := set(map(str, value)) - set(SEQUENCES)):
                 yield f"{section}.{key} has unknown forms: {', '.join(sorted(unknown))}"
-            elif config.KEYS[section][key] == "paths" and (ignored := find_ignored_paths(value, of_project)):
-                meant = "paths inside the project" if of_project else "paths"
-                yield f"{section}.{key} has values that are not {meant} and are ignored: {', '.join(ignored)}"
-            elif isinstance(value, list) and len(value) > config.MAX_MEMBERS:
-                yield f"{section}.{key} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
+            else:
+                yield from find_unused_values(f"{section}.{key}", value, of_project)
         if section == "plates" and not of_project:
             yield from check_settings(config.usable_values(keys, config.KEYS[section]))
         if section in MACHINES:
@@ -391,10 +399,39 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
             yield from check(keys) if check else ()
 
 
-def find_ignored_paths(paths: Iterable[object], of_project: bool) -> list[str]:
-    """Return the first values of a list that do not count as paths, spelled."""
-    unused = (one for one in paths if not (config.is_text(one) and (not of_project or config.stays_below(str(one)))))
-    return [repr(one) for one in islice(unused, MAX_NAMED_PATHS)]
+def find_unused_values(name: str, value: Any, of_project: bool) -> Iterator[str]:
+    """Yield a complaint for each value of the right type that no hook uses.
+
+    name: the key, such as "hook.log".
+    """
+    if name in CHOICES and value not in CHOICES[name]:
+        choices = " or ".join(f'"{choice}"' for choice in CHOICES[name])
+        yield f"{name} is {value!r}, which is unknown and is ignored: it can be {choices}"
+    elif name == "hook.log" and (fault := fault_of_log(value)):
+        yield f"hook.log is {value!r}, {fault}"
+    elif name == "triage.state_dirs":
+        for path in value:
+            if not config.is_text(path):
+                yield f"{path!r} of {name} is not a path and is ignored"
+            elif of_project and not config.stays_below(path):
+                yield f"{path!r} of {name} is ignored here: a project's file can only name folders in the project"
+            elif path.startswith("~"):
+                yield f"{path!r} of {name} is a folder in the project: write your home folder as {str(Path.home())!r}"
+    if isinstance(value, list) and len(value) > config.MAX_MEMBERS:
+        yield f"{name} has {len(value)} values, but only the first {config.MAX_MEMBERS} count"
+
+
+def fault_of_log(path: str) -> str:
+    """Return why hooks cannot write the log, "" if they can. Creates nothing."""
+    if not path.startswith("/"):
+        return "which is not an absolute path: each hook looks for it in the folder in which it runs"
+    file = Path(path)
+    with suppress(OSError):
+        if file.is_symlink():
+            return "which is a symbolic link, so no log is written"
+        if os.access(file if file.exists() else file.parent, os.W_OK) and not file.is_dir():
+            return ""
+    return "which cannot be written, so no log is written"
 
 
 def flatten_keys(section: str, keys: dict[str, Any]) -> Iterator[tuple[str, Any]]:

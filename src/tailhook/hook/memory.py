@@ -102,17 +102,24 @@ def blocked_before(event: "HookEvent", mark: "Mark") -> str:
 def read_memory_config(root: str) -> object:
     """Return the JSON value of the project's `memory-config.json`, None if it cannot be read."""
     try:
-        folder = open_folder(root, ".claude", "memory")
-    except OSError:
-        return None
-    try:
-        data = read_file("memory-config.json", folder)
-        # Python's json writes these two, but they are not JSON. The names and strings read here do not contain them.
-        return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
+        return parse_memory_config(memory_config_bytes(root))
     except (OSError, ValueError):
         return None
+
+
+def memory_config_bytes(root: str) -> bytes:
+    """Return the project's `memory-config.json`. Raises OSError."""
+    folder = open_folder(root, ".claude", "memory")
+    try:
+        return read_file("memory-config.json", folder)
     finally:
         posix.close(folder)
+
+
+def parse_memory_config(data: bytes) -> object:
+    """Return the JSON value of a `memory-config.json`. Raises ValueError."""
+    # Python's json writes these two, but they are not JSON. The names and strings read here do not contain them.
+    return parse_json(data.replace(b"NaN", b"null").replace(b"Infinity", b"1e999"))
 
 
 # ---- what was said -----------------------------------------------------------

@@ -77,7 +77,16 @@ class Pipeline:
         except OSError as error:
             self.problem = f"the file cannot be read: {error.strerror}"
         except ValueError as error:
-            self.problem = str(error)
+            self.problem = self.with_line(str(error))
+
+    def with_line(self, complaint: str) -> str:
+        """Return a complaint about the file with a line and a column in place of its byte."""
+        from tailhook.hook.config import name_position
+
+        try:
+            return name_position(self.file.data(), complaint)
+        except OSError:
+            return complaint
 
     def is_complete(self) -> bool:
         """Return whether nothing is left to do."""
