@@ -351,3 +351,25 @@ def test_a_home_whose_path_is_not_utf_8_gets_the_cold_form(user):
     )
     assert "contained nothing else and was removed" in user.run("uninstall", "--yes", HOME=str(home))
     assert not any(path.is_file() for path in home.rglob("*"))
+
+
+def test_a_file_that_install_made_is_removed_even_if_it_was_edited_and_installed_again(user):
+    user.run("install", "--yes")
+    path = user.home / ".claude" / "settings.json"
+    path.write_text(path.read_text().replace('"timeout": 10', '"timeout": 30', 1))
+    user.run("install", "--yes", "--with", "gate")
+    assert f"{path} contained nothing else and was removed." in user.run("uninstall", "--yes")
+    assert user.left() == []
+
+
+def test_a_comment_in_a_toml_file_that_install_made_stays(user):
+    user.run("install", "--yes", "--host", "kimi")
+    path = user.home / ".kimi-code" / "config.toml"
+    path.write_text(f"# My own note.\n{path.read_text()}")
+    assert "contained nothing else" not in user.run("uninstall", "--yes", "--host", "kimi")
+    assert path.read_text().startswith("# My own note.\n")
+
+
+def test_the_change_of_a_new_file_does_not_show_its_braces_beside_a_table_of_hooks(user):
+    assert "Besides" not in user.run("install", "--yes", "--with", "plates")
+    assert "Besides" not in user.run("uninstall", "--yes")

@@ -29,7 +29,8 @@ def describe_change(file: HooksFile, old: str, new: str) -> list[str]:
         lines.append(plain(f"{sign} {event:<20} {matcher:<8} {asked}").rstrip())
     texts = (found[changed[0]][1] if changed[0] in found else "" for found in (before, after))
     lines += ["", f"The entry for {changed[0]}; the others differ in what the table shows:", *difference(*texts)]
-    rest = difference(*(hooks.without_hooks(file, text) for text in (old, new)))
+    others = [hooks.without_hooks(file, text) for text in (old, new)]
+    rest = [] if all(hooks.is_empty(file, text) for text in others) else difference(*others)
     return [*lines, "", "Besides:", *rest] if rest else lines
 
 

@@ -66,8 +66,6 @@ def uninstall(arguments: argparse.Namespace) -> None:
         found = read_settings(file, path)
         receipt = settings.receipt_for(found.target)
         text = without_ours(found, receipt)
-        if receipt and receipt.before is None and text is not None and hooks.is_empty(file, text):
-            text = None  # the file is ours, and nothing else was added
         if text == found.text:
             with settings.settings_lock(found.target):  # also removes the lock and the receipt of a killed command
                 if found.reload().text != found.text:

@@ -387,7 +387,9 @@ def without_hooks(file: HooksFile, text: str, before: str | None = None, cap: in
 
 
 def is_empty(file: HooksFile, text: str) -> bool:
-    """Return whether the file equals a new one."""
+    """Return whether the file equals a new one, without a comment in TOML."""
+    if file.in_toml:
+        return is_blank(text)
     return values_of(file, text) in ({}, file.file_members)
 
 

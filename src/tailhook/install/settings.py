@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from tailhook._core import fingerprint, parse_json
 from tailhook.hook.config import name_position
-from tailhook.install.hooks import SettingsError, is_blank, values_of, without_hooks
+from tailhook.install.hooks import SettingsError, is_blank, is_empty, values_of, without_hooks
 from tailhook.install.hooks_file import HooksFile
 from tailhook.pool.control import is_running
 from tailhook.stores.atomic import PRIVATE, Lock, make_folders, read_file, remove_file, replace_file, state_folder
@@ -189,14 +189,15 @@ def find_gone_files() -> list[str]:
 def without_ours(found: Settings, receipt: Receipt | None) -> str | None:
     """Return the file's text without our hooks, for `uninstall` to restore; None for no file.
 
-    A file that a person has removed stays removed.
+    A file that a person has removed stays removed. If `install` made the file and nothing else is in it, returns None.
     """
     if found.text is None:
         return None
     if receipt and receipt.wrote(found.text):
         return receipt.before
     before, cap = (receipt.before, receipt.cap) if receipt else (None, None)
-    return without_hooks(found.file, found.text, before, cap)
+    text = without_hooks(found.file, found.text, before, cap)
+    return None if receipt and before is None and is_empty(found.file, text) else text
 
 
 # ---- replacing ---------------------------------------------------------------
