@@ -14,6 +14,7 @@ from support.host_records import RECORDS
 from support.range_server import served
 
 from tailhook.hosts import RECORDED
+from tailhook.transcripts.sources import GARBAGE
 
 DONE = "<loop-done>COMPLETE</loop-done>"
 HOSTILE = "</style><script>document.title='owned'</script><img src=x onerror=y>\x1b]0;owned\x07\u202e\x00&lt; \udc80"
@@ -201,6 +202,16 @@ def test_a_compressed_transcript_and_every_host_are_read(session, tmp_path):
         path.write_text("".join(f"{json.dumps(record)}\n" for record in (first, *(one for one, _ in others))))
         done = session.tailhook("explain", str(path), "--message", "1")
         assert f" · {host} · " in done.stdout, done.stderr
+
+
+def test_bytes_behind_compressed_data_are_reported(session, tmp_path):
+    packed = tmp_path / "s.jsonl.gz"
+    packed.write_bytes(gzip.compress(session.transcript.read_bytes()) + b"garbage")
+    for words in (("explain", str(packed)), ("anatomy", str(packed), "-o", str(tmp_path / "a.svg"))):
+        done = session.tailhook(*words)
+        assert done.returncode == 0
+        assert done.stdout
+        assert done.stderr == f"tailhook: {packed}: {GARBAGE}\n"
 
 
 def test_the_facts_are_printed_for_a_program(session):

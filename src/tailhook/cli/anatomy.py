@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tailhook.cli.explain import check_names
+from tailhook.cli.explain import check_names, open_named
 from tailhook.cli.output import CommandError, Commands, command, print_lines, replace_output
 from tailhook.hook.answer import plain
 
@@ -25,11 +25,10 @@ def draw(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.anatomy_page import anatomy_page
     from tailhook.pictures.anatomy_svg import anatomy_file
     from tailhook.pictures.markup import encode_markup
-    from tailhook.transcripts.transcript import open as open_transcript
     from tailhook.transcripts.urls import without_credentials
 
     check_names(arguments.transcript, arguments.output, (".svg", ".html"))
-    with open_transcript(arguments.transcript) as transcript:
+    with open_named(arguments.transcript) as transcript:
         anatomy = measure_transcript(transcript)
     lines = anatomy.records
     broken = anatomy.records_by_kind.get("broken", 0)

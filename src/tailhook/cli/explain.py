@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,13 +57,12 @@ def explain_message(arguments: argparse.Namespace) -> None:
     from tailhook.pictures.explanation_page import explanation_page
     from tailhook.pictures.explanation_text import draw_explanation
     from tailhook.pictures.markup import encode_markup
-    from tailhook.transcripts.transcript import open as open_transcript
     from tailhook.transcripts.urls import without_credentials
 
     check_names(arguments.transcript, arguments.html, (".html",))
     if arguments.html is None:
         check_stdout("give --html FILE")
-    with open_transcript(arguments.transcript) as transcript:
+    with open_named(arguments.transcript) as transcript:
         try:
             chosen = choose_message(transcript, arguments)
         except MessageNotFoundError as error:
@@ -91,6 +91,20 @@ def explain_message(arguments: argparse.Namespace) -> None:
     print_lines(*draw_explanation(explanation, width, paint), "", *sum_up(explanation, chosen.role, chosen.excluded))
     if hidden := hidden_part(explanation):
         print_lines(hidden)
+
+
+def open_named(name: str) -> "Transcript":
+    """Open the transcript of a command. Print a fault of a readable one on stderr. Raises what `tailhook.open` raises.
+
+    name: a path or a URL.
+    """
+    from tailhook.transcripts.transcript import open as open_transcript
+    from tailhook.transcripts.urls import without_credentials
+
+    transcript = open_transcript(name)
+    if fault := transcript._open().fault:
+        sys.stderr.write(f"tailhook: {plain(without_credentials(name))}: {fault}\n")
+    return transcript
 
 
 def choose_message(transcript: "Transcript", arguments: argparse.Namespace) -> "ChosenMessage":
