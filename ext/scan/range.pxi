@@ -134,10 +134,11 @@ cdef class RangeScan:
                 first += done
                 count = 0
                 while count < SCAN_FILES_AT_ONCE and first + <Py_ssize_t>count < len(parts):
-                    path, start, end, size, version, begin = parts[first + count][:6]
+                    path, start, end, size, version, begin, url = parts[first + count]
                     if version is not None or start or begin or end != size or size >= SCAN_BLOCK_BYTES or "\0" in path:
                         break
                     files[count].path = PyUnicode_AsUTF8AndSize(path, &path_bytes)
+                    files[count].opened = PyUnicode_AsUTF8AndSize(url, NULL) if url else files[count].path
                     files[count].path_bytes, files[count].size = path_bytes, size
                     count += 1
                 if count == 0:

@@ -12,9 +12,10 @@
 cdef enum:
     SCAN_FILES_AT_ONCE = 128  # handed over at once, without the interpreter's lock
 
-# A file with its expected size.
+# A file with its path in the rows, the path to open and its expected size.
 cdef struct ScanSmallFile:
     const char* path
+    const char* opened
     size_t path_bytes
     size_t size
 
@@ -66,7 +67,7 @@ cdef size_t scan_small_files(
     for done in range(count):
         if os_flag_is_set(&run.columns.queue.is_stopped):
             return done
-        if not os_read_file(files[done].path, run.block, files[done].size):
+        if not os_read_file(files[done].opened, run.block, files[done].size):
             return done
         if not scan_is_own_file(run.block, run.block + files[done].size, &session):
             return done

@@ -431,6 +431,60 @@ def test_an_empty_source_has_no_rows_and_the_columns_of_its_table(tmp_path, clus
         assert one.to_daft().column_names == list(one.columns)
         assert one.to_daft().to_pylist() == []
         assert one.to_ray().take_all() == []
+        assert one.to_ray().schema().names == list(one.columns)
+
+
+@pytest.mark.parametrize("table", ["tools", "sessions"])
+def test_rows_on_ray_have_the_columns_of_their_table_if_no_line_gives_one(table, tmp_path, cluster):
+    (tmp_path / "a.jsonl").write_text("not a record\n")
+    one = question(tmp_path, table)
+    assert one.to_ray().schema().names == list(one.columns)
+
+
+@pytest.mark.parametrize("engine", ["to_daft", "to_ray"])
+def test_a_relative_source_is_found_from_any_folder_and_its_rows_have_the_given_path(
+    engine, folder, tmp_path, monkeypatch, cluster
+):
+    monkeypatch.chdir(folder)
+    for table in ("records", "usage"):
+        one = question("0", table)
+        wanted = local_rows(one)
+        assert wanted
+        frame = getattr(one, engine)()
+        monkeypatch.chdir(tmp_path)
+        assert sorted_rows(one, frame.to_pylist() if engine == "to_daft" else frame.take_all()) == wanted
+        monkeypatch.chdir(folder)
+    (tmp_path / "gone.jsonl").write_text('{"type":"user"}\n')
+    monkeypatch.chdir(tmp_path)
+    one = question("gone.jsonl", "records")
+    frame = getattr(one, engine)(errors="report")
+    (tmp_path / "gone.jsonl").unlink()
+    assert (frame.to_pylist() if engine == "to_daft" else frame.take_all()) == []
+    assert one.report.skipped == (("gone.jsonl", "No such file or directory"),)
+
+
+REPORT_AFTER_RAY = """
+import sys, ray, tailhook
+from tailhook.errors import SourceError
+ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+scan = tailhook.scan(sys.argv[1], "records")
+print(len(scan.to_ray(errors="report").take_all()))
+ray.shutdown()
+try:
+    scan.report
+except SourceError as error:
+    print(error)
+"""
+
+
+def test_a_report_that_has_ended_with_ray_is_an_error_in_plain_words(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"type":"user"}\n')
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT_AFTER_RAY, tmp_path], capture_output=True, text=True, check=True
+    )
+    rows, words = done.stdout.splitlines()
+    assert rows == "1"
+    assert words.startswith("Ray or one of its workers has ended, and with it the list of the sources that")
 
 
 def test_times_are_those_of_the_rows(folder):

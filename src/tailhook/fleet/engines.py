@@ -42,6 +42,10 @@ HALF_KEYS: Mapping[str, Sequence[str]] = {
 }
 # A row for each bucket of a task, with its halves in Arrow's IPC format.
 PACKED_SCHEMA = pyarrow.schema([("bucket", pyarrow.int32()), ("table", pyarrow.string()), ("halves", pyarrow.binary())])
+RAY_HAS_ENDED = (
+    "Ray or one of its workers has ended, and with it the list of the sources that could not be read: read the report "
+    "before ray.shutdown()"
+)
 ENGINE_LOG = logging.getLogger("tailhook")
 OnError = Literal["raise", "report"]  # the effect of an unreadable source on a query
 EngineFrame = TypeVar("EngineFrame")
@@ -160,7 +164,12 @@ class RayMissing:
     def found(self) -> Sequence[ScanProblem]:
         import ray  # pyright: ignore[reportMissingImports]
 
-        found: Sequence[ScanProblem] = ray.get(self.actor.found.remote())
+        try:
+            if not ray.is_initialized():  # it would be started again
+                raise ray.exceptions.RayError
+            found: Sequence[ScanProblem] = ray.get(self.actor.found.remote())
+        except Exception as error:
+            raise SourceError(RAY_HAS_ENDED) from error
         return found
 
 

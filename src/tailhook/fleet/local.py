@@ -97,12 +97,13 @@ def scan_task(
                     size = scan_object(scan, task, number, objects, problems)
                 counts["bytes"] += size
                 counts["files"] += part.start == part.first_start
-                if part.version is None and os.stat(part.path).st_size < part.size:  # noqa: PTH116 - see listing.py
+                if part.version is None and os.stat(part.source).st_size < part.size:  # noqa: PTH116 - see listing.py
                     problems.append(ScanProblem(part.path, SHORTER))
             except (OSError, TailhookError) as error:
                 if isinstance(error, UnreachableError):
                     unreachable.add(store_server(part.url))
-                problems.append(problem_of(part.path, error))
+                opened = part.source if part.version is None else part.path
+                problems.append(problem_of(opened, error)._replace(path=part.path))
             number += 1
     finally:
         objects.close()

@@ -28,7 +28,7 @@ class SourceFile(NamedTuple):
     modified: Unix seconds.
     etag: an object's, "" if it has none. None: it is a file of this computer.
     start: of the scan; an earlier run has read the bytes before it.
-    url: to fetch an object.
+    url: to fetch an object; of a file, the path to open if it is another one.
     """
 
     path: str
@@ -51,7 +51,7 @@ class FileRange(NamedTuple):
     size: of the file, when it was found.
     version: the found one of an object. None: it is a file of this computer.
     first_start: the start of the file's first range. An earlier run has read the bytes before it.
-    url: to fetch an object.
+    url: to fetch an object; of a file, the path to open if it is another one.
     """
 
     path: str

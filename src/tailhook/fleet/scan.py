@@ -15,7 +15,7 @@ from tailhook._core import ArrowBatch, arrow_stream, make_batch
 from tailhook.fleet import program as programs
 from tailhook.fleet.answer import Conditions, answer_question
 from tailhook.fleet.columns import CONTEXT_CHARS, LARGE, MAX_CONTEXT_CHARS, ROLES, TABLE_COLUMNS, MatchOptions, Table
-from tailhook.fleet.listing import ScanSource, default_folders, find_source_files
+from tailhook.fleet.listing import ScanSource, default_folders, find_source_files, is_utf8
 from tailhook.fleet.local import run_tasks
 from tailhook.fleet.plan import SourceFile, files_since, make_tasks
 from tailhook.fleet.question import Question
@@ -149,7 +149,7 @@ class Scan(Generic[Row]):
         run = self._newest = self._new_run(missing)
         files = self._find_files(run)
         note_problems(run.problems, missing)
-        return files
+        return find_from_anywhere(files)
 
     def update(self) -> list[Path]:
         """Bring the folder of `resume` up to date, and return its Parquet files. They have all rows.
@@ -389,6 +389,18 @@ def list_sources(sources: ScanSource | Iterable[ScanSource]) -> list[ScanSource]
     if "" in [check_path("a source", source) for source in found]:
         raise ValueError("a source is an empty name: give a file, a folder, a glob or a URL")
     return found
+
+
+def find_from_anywhere(files: Sequence[SourceFile]) -> Sequence[SourceFile]:
+    """Return files with absolute paths to open: a worker may run in another folder. Their rows keep the given paths."""
+    if all(map(is_found_from_anywhere, files)) or not is_utf8(here := os.path.join(os.getcwd(), "")):  # noqa: PTH109, PTH118
+        return files
+    return [file if is_found_from_anywhere(file) else file._replace(url=here + file.path) for file in files]
+
+
+def is_found_from_anywhere(file: SourceFile) -> bool:
+    """Return whether a file is an object or has an absolute path."""
+    return file.etag is not None or os.path.isabs(file.path)  # noqa: PTH117 - see listing.py
 
 
 def project_folder(project: str | os.PathLike[str]) -> str:
