@@ -386,7 +386,7 @@ def test_memory_reads_the_hosts_transcript(project, stop, name):
     assert stop(name, payload, "memory").stdout == ""  # once
 
 
-@pytest.mark.parametrize("name", RECORDED)
+@pytest.mark.parametrize("name", [*RECORDED, "droid", "antigravity"])
 def test_memory_explain_reads_the_hosts_transcript(project, name):
     write(project, RECORDS[name][0])
     write_decisions(project, name)

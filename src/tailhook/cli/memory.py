@@ -4,15 +4,17 @@ import argparse
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from tailhook._core import forward_lines
 from tailhook.cli.output import CommandError, Commands, add_json, coloured, command, counted, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.hook.event import HookEvent
 from tailhook.hook.memory import Mark, Session, read_memory_config
 from tailhook.hook.payload import project_root
 from tailhook.hook.translated import TranslatedEvent
-from tailhook.hosts import DEFAULT, find_translated_host
+from tailhook.hosts import DEFAULT, NAMES, RECORDED, find_translated_host
+from tailhook.hosts.reading import MAX_FIRST_RECORD_BYTES, parse_host_record
 from tailhook.machines import memory
 
 
@@ -72,9 +74,27 @@ def stop_of(transcript: str) -> HookEvent:
         if path.is_file():
             with path.open("rb") as file:
                 host = name_of_host(recognize(file))
+                if host == DEFAULT:
+                    host = unrecorded_host(file)
     if host == DEFAULT:
         return stop
     return TranslatedEvent(find_translated_host(host), payload, "Stop", "", os.getppid())
+
+
+def unrecorded_host(file: BinaryIO) -> str:
+    """Return the host whose hooks read a transcript while the library does not, by its first message; or DEFAULT.
+
+    Raises OSError.
+    """
+    hosts = [find_translated_host(name) for name in NAMES if name not in (DEFAULT, *RECORDED)]
+    for _, line in forward_lines(file, 0, MAX_FIRST_RECORD_BYTES, MAX_FIRST_RECORD_BYTES):
+        record = parse_host_record(line)
+        if record.get("type") in ("assistant", "user"):
+            break
+        for host in hosts:
+            if host.read_record(record) is not None:
+                return host.NAME
+    return DEFAULT
 
 
 def explained(facts: memory.Facts, category: str) -> dict[str, Any]:
