@@ -267,18 +267,29 @@ def response_key(copies: str, uuid: str | None) -> str:
 
 
 def pack(table: str, halves: Iterable[Any], buckets: int) -> Any:
-    """Return halves as a table with PACKED_SCHEMA.  halves: tables of pyarrow."""
+    """Return halves as a table with PACKED_SCHEMA.  halves: tables of pyarrow.
+
+    Without any, there is an empty bucket: an engine knows the columns of the rows only if it joins at least one.
+    """
     rows = []
     for found in halves:
         places = defaultdict(list)
         for place, key in enumerate(half_keys(table, found)):
             places[crc32(key.encode("utf-8", "replace")) % buckets].append(place)
         for bucket, chosen in places.items():
-            sink = pyarrow.BufferOutputStream()
-            with pyarrow.ipc.new_stream(sink, found.schema) as writer:
-                writer.write_table(found.take(chosen))
-            rows.append({"bucket": bucket, "table": table, "halves": sink.getvalue().to_pybytes()})
+            rows.append({"bucket": bucket, "table": table, "halves": encode_halves(found.take(chosen))})
+    if not rows:
+        rows.append({"bucket": 0, "table": table, "halves": encode_halves(pyarrow.table({}))})
     return pyarrow.Table.from_pylist(rows, schema=PACKED_SCHEMA)
+
+
+def encode_halves(found: Any) -> bytes:
+    """Return a table of pyarrow in Arrow's IPC format."""
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, found.schema) as writer:
+        writer.write_table(found)
+    encoded: bytes = sink.getvalue().to_pybytes()
+    return encoded
 
 
 def unpack(tables: Iterable[str], halves: Iterable[bytes]) -> Callable[[str], Iterator[ArrowBatch]]:

@@ -42,14 +42,13 @@ def make_dataset(reader: engines.TaskReader, tasks: Sequence[Sequence[FileRange]
     return ray.data.read_datasource(RaySource(reader, tasks or [[]]), override_num_blocks=max(1, len(tasks)))
 
 
-def map_ray_buckets(halves: Dataset, schema: Any, function: Callable[..., Any]) -> Dataset:
+def map_ray_buckets(halves: Dataset, _schema: Any, function: Callable[..., Any]) -> Dataset:
     """Return the results of a function for each bucket: the `gather` of `engines.build`."""
 
     def of_bucket(packed: Any) -> Any:
         return function(packed["table"].to_pylist(), packed["halves"].to_pylist())
 
-    rows = halves.groupby("bucket").map_groups(of_bucket, batch_format="pyarrow")
-    return ray.data.from_arrow(schema.empty_table()).union(rows)  # without a bucket, only this names the columns
+    return halves.groupby("bucket").map_groups(of_bucket, batch_format="pyarrow")
 
 
 class RaySource(Datasource):
