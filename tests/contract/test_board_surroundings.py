@@ -313,8 +313,8 @@ def ensured(daemon, command, **limits):
     """
     changes = {"TIMEOUT_S": 0, **limits}
     code = (
-        "import sys\nfrom tailhook.plates import client\nargv = client.daemon_argv()\n"
-        "client.daemon_argv = lambda: ['/bin/sh', '-c', sys.argv[1], 'sh', *argv]\n"
+        "import sys\nfrom tailhook.plates import client\nargv = client.own_argv()\n"
+        "client.own_argv = lambda: ['/bin/sh', '-c', sys.argv[1], 'sh', *argv]\n"
         f"vars(client).update({changes!r})\nclient.ensure_daemon()"
     )
     argv = [sys.executable, "-c", code, command]

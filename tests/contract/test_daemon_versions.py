@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -12,20 +13,20 @@ from support.host import tailhook
 from support.terminal import Terminal
 
 from tailhook import __version__
-from tailhook.plates.client import numbers_in
+from tailhook.plates.client import ANSWERS, numbers_in
 
 BOARD = [sys.executable, "-m", "tailhook", "board"]
 # Answers like a daemon of another version, and has its lock.
 OTHER = """
 import fcntl, http.server, json, os, socketserver, sys
-runtime, lock, kind, version, count = sys.argv[1:]
+runtime, lock, kind, version, count, more = sys.argv[1:]
 file = open(lock, "w")
 fcntl.flock(file, fcntl.LOCK_EX)
 file.write(f"{os.getpid()} 0 {kind} {runtime}")
 file.flush()
 plate = {"session_id": "s", "project_path": "/p", "status": "idle", "updated_at": "2026-01-01T00:00:00Z"}
 plates = [plate] * int(count)
-ANSWERS = {"/health": {"status": "ok", "version": version}, "/plates": plates}
+ANSWERS = {"/health": {"status": "ok", "version": version}, "/plates": plates, **json.loads(more)}
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
@@ -58,13 +59,14 @@ def daemon(tmp_path):
 def other(daemon):
     """Call it with a version and a kind: a daemon of that version runs, started by a person ("port") or by a hook.
 
-    It has no route for statuses, like the daemons before there was one.
+    It has no route for statuses, like the daemons before there was one. `more` are its answers of other routes.
     """
     running = []
 
-    def start(version, kind, plates=1):
+    def start(version, kind, plates=1, more=None):
         lock = daemon.state / "daemon-lock"
-        argv = [sys.executable, "-c", OTHER, str(daemon.runtime), str(lock), kind, version, str(plates)]
+        words = [kind, version, str(plates), json.dumps(more or {})]
+        argv = [sys.executable, "-c", OTHER, str(daemon.runtime), str(lock), *words]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         running.append(process)
         assert process.stdout.readline() == "ready\n"
@@ -129,6 +131,43 @@ def test_a_board_replaces_an_older_daemon_that_a_hook_started(daemon, other, ver
         end_started(daemon)
 
 
+def answers_without(field):
+    """Return the answers of a daemon of this version, from before its plates had a field."""
+    kinds = {kind.__name__: {name: {} for name in kind.__required_keys__ - {field}} for kind in ANSWERS}
+    schemas = {name: {"properties": fields} for name, fields in kinds.items()}
+    statuses = {"groups": [], "statuses": [], "marks": [], "filter_fields": "", "long_wait_hours": 8}
+    return {"/openapi.json": {"components": {"schemas": schemas}}, "/statuses": statuses}
+
+
+def test_a_daemon_of_the_same_number_whose_plates_lack_a_field_is_an_older_one(daemon, other):
+    old = other(__version__, "no-port", more=answers_without("tokens_used"))
+    done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"End it:  kill {old.pid} " in done.stderr
+    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
+    try:
+        board.until("No sessions yet")
+        os.write(board.fd, b"q")
+        assert board.wait() == 0
+        assert old.wait() == -signal.SIGTERM
+    finally:
+        end_started(daemon)
+
+
+def test_a_board_whose_daemon_cannot_start_leaves_the_command_with_which_hooks_start_theirs(daemon):
+    database = daemon.state / "plates.db"
+    with sqlite3.connect(database) as made_by_a_newer_one:
+        made_by_a_newer_one.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        made_by_a_newer_one.execute("INSERT INTO alembic_version VALUES ('9999')")
+    made_by_a_newer_one.close()
+    argv = daemon.state / "daemon-argv"
+    argv.write_text("/opt/newer/bin/python\0plates\0serve")
+    argv.chmod(0o600)
+    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
+    assert board.wait() == 1
+    assert argv.read_text() == "/opt/newer/bin/python\0plates\0serve"
+
+
 def test_without_leave_to_start_a_daemon_none_is_replaced(daemon, other):
     old = other("0.0.9", "no-port")
     env = {**daemon.env, "TERM": "xterm", "TAILHOOK_NO_AUTOSTART": "1"}
@@ -149,7 +188,8 @@ def test_the_doctor_names_a_daemon_of_another_version_and_does_not_blame_its_dat
     found = next(one for one in json.loads(done.stdout)["findings"] if one["check"] == "plates")
     what = f"a daemon of another version runs ({version}); this is tailhook {__version__}"
     assert (found["status"], found["what"]) == ("failure", what)
-    assert found["advice"].startswith("Use the newer" if version == "999.0" else "End it:  kill ")
+    newer = "Use the newer tailhook, to which the daemon belongs. If that is gone, end the daemon:  kill "
+    assert found["advice"].startswith(newer if version == "999.0" else "End it:  kill ")
 
 
 def test_versions_are_compared_by_their_numbers():

@@ -71,8 +71,9 @@ class DaemonSource:
         try:
             transport = httpx.AsyncHTTPTransport(uds=str(http_socket_path()), verify=False)  # a Unix socket has no TLS
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost", timeout=timeout) as http:
-                health, statuses = [(await http.get(path)).json() for path in ("/health", "/statuses")]
-                client.check_version(health["version"], statuses)
+                paths = ("/health", "/openapi.json", "/statuses")
+                health, description, statuses = [(await http.get(path)).json() for path in paths]
+                client.check_version(health["version"], description)
                 yield "statuses", statuses
                 async with aconnect_sse(http, "GET", "/stream", headers={"Last-Event-ID": self.last_id}) as stream:
                     async for event in stream.aiter_sse():

@@ -16,12 +16,13 @@ from tailhook import __version__
 from tailhook.errors import TailhookError
 from tailhook.hook.event import load_config
 from tailhook.hook.payload import project_root
-from tailhook.plates import paths
-from tailhook.stores.daemon import daemon_argv, spawn_daemon
+from tailhook.plates import fields, paths
+from tailhook.stores.daemon import own_argv, spawn_daemon
 
 TIMEOUT_S = 5.0  # for a daemon to answer
 DAEMON_START_TIMEOUT_S = 60.0  # for a daemon that was started here and still runs; on a busy machine it takes seconds
 EXIT_TIMEOUT_S = 10.0  # for a daemon of an older version to exit
+ANSWERS = [kind for name, kind in vars(fields).items() if name.endswith("Out")]
 
 
 class AwayError(TailhookError):
@@ -41,9 +42,10 @@ class VersionError(TailhookError):
 
     def __init__(self, version: str) -> None:
         pid, _ = paths.find_lock_owner()
-        advice = f"End it:  kill {pid or 'PID'}   Then start one of this version:  tailhook plates serve"
+        end = f"kill {pid or 'PID'}"
+        advice = f"End it:  {end}   Then start one of this version:  tailhook plates serve"
         if numbers_in(version) > numbers_in(__version__):
-            advice = "Use the newer tailhook, to which the daemon belongs"
+            advice = f"Use the newer tailhook, to which the daemon belongs. If that is gone, end the daemon:  {end}"
         self.version = version
         super().__init__(f"a daemon of another version runs ({version}); this is tailhook {__version__}. {advice}")
 
@@ -104,22 +106,34 @@ def send(method: str, path: str, timeout: float, **options: Any) -> httpx.Respon
     return response
 
 
-def check_version(version: str, statuses: object) -> None:
+def check_version(version: str, description: object) -> None:
     """Raise VersionError if the daemon is of another version. It outlives an upgrade of tailhook.
 
     version: from `GET /health`.
-    statuses: what `GET /statuses` answered. Older daemons of the same version do not have this route.
+    description: what `GET /openapi.json` answered. Older daemons of the same version lack some fields.
     """
-    if version != __version__ or not isinstance(statuses, dict) or "groups" not in statuses:
+    if version != __version__ or not all(has_fields(description, kind) for kind in ANSWERS):
         raise VersionError(version)
+
+
+def has_fields(description: Any, kind: Any) -> bool:
+    """Return whether the daemon's answers of a kind have every field that they have in this version.
+
+    description: see `check_version`.
+    """
+    try:
+        found = description["components"]["schemas"][kind.__name__]["properties"]
+    except (KeyError, TypeError):
+        return False
+    return bool(kind.__required_keys__ <= found.keys())
 
 
 def check_running_version() -> None:
     """Raise VersionError if the running daemon is of another version, and AwayError if no daemon answers."""
     version = request("GET", "/health")["version"]
     with connect() as client:
-        statuses = client.get("/statuses").json()
-    check_version(version, statuses)
+        description = client.get("/openapi.json").json()
+    check_version(version, description)
 
 
 def ensure_daemon() -> None:
@@ -140,8 +154,8 @@ def ensure_daemon() -> None:
             if not is_autostart_allowed():
                 raise
             if not started and not (replaced and paths.is_locked()):
-                paths.write_argv()
-                started = spawn_daemon(daemon_argv())
+                # Once it serves, it writes the argv for hooks. An older version cannot open a newer database.
+                started = spawn_daemon(own_argv())
             is_starting = started and has_child(started)
             if time.monotonic() > (begun + DAEMON_START_TIMEOUT_S if is_starting else end):
                 raise
