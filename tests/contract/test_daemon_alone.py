@@ -1,6 +1,7 @@
 """One daemon runs for a user, whatever the folder of its sockets and whatever a lock names."""
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -13,6 +14,8 @@ from support.daemon import SERVE, answers, daemon_in, refused, wait_until
 from support.host import Started, command_server
 
 from tailhook._core import send_wake_up
+from tailhook.errors import TailhookError
+from tailhook.plates.serve import single_instance
 
 
 def test_there_is_one_daemon_for_a_user(own):
@@ -88,3 +91,14 @@ def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
         assert first.wait(30) == 0
     assert own.plates()["s"]["status"] == "idle"
     assert own.base.startswith("http://127.0.0.1:")
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ENOSPC, errno.EDQUOT])
+def test_a_lock_for_which_there_is_no_room_is_not_to_be_removed(monkeypatch, tmp_path, number):
+    def fail(path, *_):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr("tailhook.plates.serve.os.open", fail)
+    with pytest.raises(TailhookError) as found, single_instance(tmp_path / "daemon-lock", False, tmp_path):
+        pass
+    assert str(found.value) == f"{tmp_path}/daemon-lock: {os.strerror(number)}"

@@ -1,7 +1,9 @@
 """`tailhook doctor`: its findings. It changes nothing."""
 
+import errno
 import json
 import os
+import posix
 import re
 import shutil
 import signal
@@ -454,6 +456,14 @@ def test_a_pool_that_no_hook_may_start_is_not_announced():
         assert status.stdout == f"No pool runs; {words}.\n"
 
 
+def test_a_pool_that_no_hook_can_start_is_a_warning():
+    with short_folder() as home, Pool(Path(home), starts=False) as pool:
+        (pool.folder / "pool-start").mkdir()
+        found = doctor_facts(home, "pool")[0]
+        words = f"no pool runs, and hooks can start none: {pool.folder}/pool-start is not a regular file"
+        assert (found["status"], found["what"]) == ("warning", words)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_a_doctor_that_is_ended_leaves_no_folder(project, settings, tmp_path, number):
     (tmp_path / "place").mkdir()
@@ -769,6 +779,21 @@ def test_a_state_folder_that_cannot_be_made_is_a_failure(project, settings, exam
     (finding,), code = examined("state", XDG_STATE_HOME=str(project.home / "file"))
     assert finding["what"] == f"state files cannot be saved: {project.home}/file/tailhook: Not a directory"
     assert code == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.ENOSPC, "Make room on its disk, or "), (errno.EROFS, "Make that folder writable, or ")],
+)
+def test_the_advice_about_states_that_cannot_be_saved_fits_the_fault(monkeypatch, tmp_path, number, advice):
+    def fail(path, _):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setitem(posix.environ, b"XDG_STATE_HOME", os.fsencode(tmp_path))
+    monkeypatch.setattr("tailhook.doctor.checks.replace_file", fail)
+    (finding,) = checks.check_state_folder()
+    assert finding.advice.startswith(advice)
 
 
 def test_a_configuration_that_is_a_directory_is_named(project, settings, examined):

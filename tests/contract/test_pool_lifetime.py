@@ -29,7 +29,7 @@ from support.pool import (
 )
 
 from tailhook.doctor.pool import check_pool
-from tailhook.pool.control import is_running, pool_start_failure, stop_pools
+from tailhook.pool.control import is_running, pool_start_failure, start_fault, stop_pools
 
 pytestmark = WITHOUT_SANITIZER
 
@@ -144,6 +144,12 @@ def test_why_hooks_cannot_start_a_pool_is_reported(home, spoil, reason):
         spoil(pool.folder)
         done = tailhook("pool", "status", env=pool.own, cwd=home)
         assert done.stdout == f"No pool runs; hooks can start none: {pool.folder}{reason}.\n"
+
+
+def test_a_removed_package_keeps_hooks_from_starting_a_pool(home, site):
+    with Pool(home, package=site, starts=False) as pool:
+        (site / "pool" / "entry.py").unlink()
+        assert start_fault(str(pool.folder)) == f"{site}/pool/entry.py is missing"
 
 
 def test_the_configuration_and_a_variable_switch_the_start_off(home):

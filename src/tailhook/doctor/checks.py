@@ -3,6 +3,7 @@
 Each check is a function that yields findings; `tailhook doctor` prints them.
 """
 
+import errno
 import importlib
 import json
 import os
@@ -467,6 +468,8 @@ def check_state_folder() -> Iterator[Finding]:
                 remove_empty_folders(with_parents=not had_parent)
     except OSError as error:
         advice = "Make that folder writable, or set XDG_STATE_HOME to a writable folder."
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            advice = "Make room on its disk, or set XDG_STATE_HOME to a folder on another one."
         if error.errno is None:  # the folder is writable, but not only for the user
             advice = "Set XDG_STATE_HOME to a folder that only you can write to."
         yield Finding("state", FAILURE, f"state files cannot be saved: {describe(error)}", advice)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from tailhook._core import REASON_BUSY, REASON_NO_POOL, REASON_OFF, REASON_UNUSUAL
 from tailhook.doctor.finding import NOTE, OK, WARNING, Finding
 from tailhook.hook.answer import describe
-from tailhook.pool.control import find_pools, may_hooks_start_pool, next_start, pool_start_failure
+from tailhook.pool.control import find_pools, may_hooks_start_pool, next_start, pool_start_failure, start_fault
 from tailhook.pool.installation import client_folder_of, folder_fault_of
 from tailhook.stores.hook_times import WARM, read_times
 
@@ -45,6 +45,9 @@ def check_pool(client: str) -> Iterator[Finding]:
     elif why := pool_start_failure(folder):
         advice = "Until one does, hooks start Python. To try it in a terminal:  tailhook pool serve"
         yield Finding("pool", WARNING, f"no pool starts: {why}", advice)
+    elif may_hooks_start_pool() and (why := start_fault(folder)):
+        what = f"no pool runs, and hooks can start none: {why}"
+        yield Finding("pool", WARNING, what, "Until this is fixed, no hook is warm.")
     else:
         yield Finding("pool", OK, f"no pool runs now; {next_start(folder)}")
     try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import fcntl
 import logging
 import math
@@ -50,6 +51,7 @@ RETRY_DELAY_S = 1.0  # after a failure
 # sys.setswitchinterval: storing an event releases the GIL about ten times; this bounds each wait
 SWITCH_INTERVAL_S = 0.0005
 TAKEOVER_TIMEOUT_S = 10.0  # for another daemon to exit
+NO_NEW_FILES = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)  # of a disk
 
 
 class RunningError(TailhookError):
@@ -103,7 +105,8 @@ def single_instance(path: Path, with_port: bool, runtime: Path) -> Iterator[None
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise TailhookError(f"{path}: {error.strerror}. Remove it; a new one is made") from error
+        advice = "" if error.errno in NO_NEW_FILES else ". Remove it; a new one is made"
+        raise TailhookError(f"{path}: {error.strerror}{advice}") from error
     with os.fdopen(fd, "rb"):
         end = time.monotonic() + TAKEOVER_TIMEOUT_S
         signalled = 0

@@ -272,10 +272,12 @@ def start_fault(folder: str) -> str:
     try:
         if os.path.lexists(attempt) and not stat.S_ISREG(os.lstat(attempt).st_mode):
             return f"{attempt} is not a regular file"
-        read_installation(folder)
+        programs = read_installation(folder)[2:]
         room = os.statvfs(folder)
     except OSError as error:
         return describe(error)
+    if missing := [path for path in programs if not Path(path).exists()]:
+        return f"{missing[0]} is missing"
     free = room.f_bfree if os.geteuid() == 0 else room.f_bavail
     is_full = room.f_blocks > 0 and free == 0  # some file systems report no number of blocks
     return f"no space is left for files in {folder}" if is_full else ""
