@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
     from tailhook.machines import Verdict
+    from tailhook.machines.protocols import Turn
 
     # The result of `tailhook._core.last_message`: the outcome, and each text with its time.
     NewestMessage = tuple[str, list[tuple[bytes, float | None]]]
@@ -93,6 +94,10 @@ class HookEvent:
     def setting(self, section: str, key: str, default: "Any" = None) -> "Any":
         """Return a value of the configuration."""
         return self.config.get(section, {}).get(key, default)
+
+    def translated_turn(self) -> "Turn | None":
+        """Return what the agent did since the stop before, if the transcript is another host's; otherwise None."""
+        return None
 
     def final_text(self, since: float | None = None) -> bytes:
         """Return the agent's last message in UTF-8, unchanged: blank space at its beginning may make it code.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tailhook.hook.event import NewestMessage
     from tailhook.hook.payload import Payload
     from tailhook.hosts.protocols import TranslatedHost
+    from tailhook.machines.protocols import Turn
 
 LATE_TRANSCRIPT_TIMEOUT_S = 1.0
 TRANSCRIPT_POLL_INTERVAL_S = 0.01
@@ -62,6 +63,12 @@ class TranslatedEvent(HookEvent):
     def exit_code(self, wanted: int | None) -> int | None:
         """Return the exit code of a block, None if each machine has its own."""
         return wanted if self.host.READS_EXIT_2 else 0
+
+    def translated_turn(self) -> "Turn":
+        """Return what the agent did since the stop before."""
+        from tailhook.hook.translated_turns import TranslatedTurn
+
+        return TranslatedTurn(self)
 
     def final_text(self, since: float | None = None) -> bytes:
         """Return the agent's last message in UTF-8: the payload's if the transcript may lack it."""

@@ -173,36 +173,9 @@ class TranscriptTurn:
             yield use
 
 
-class TranslatedTurn(TranscriptTurn):
-    """The same in another host's transcript. It is unknown there which call failed, and tokens are not counted."""
-
-    def __init__(self, event: HookEvent) -> None:
-        event.final_text()  # waits for a late transcript
-        super().__init__(event)
-
-    def spent(self, fields: "Mapping[str, Any]") -> str:  # noqa: ARG002 - the interface of Claude Code's transcript
-        """Return ""."""
-        return ""
-
-    def place_at(self, time: object) -> str:  # noqa: ARG002 - the times of records are unknown there
-        """Return ""."""
-        return ""
-
-    def has_use_after(self, at: float, place: str) -> bool:  # noqa: ARG002 - the time of a use is unknown there
-        """Return whether there is a use since a place. Raises OSError."""
-        begun = read_place(place)
-        messages = self.event.reverse_messages(self.fd, begun[0], self.size) if begun else ()
-        return any(tools for _, _, tools in messages)
-
-    def uses(self, place: str) -> "Iterator[Use]":  # noqa: ARG002 - the interface of Claude Code's transcript
-        """Yield nothing."""
-        return iter(())
-
-
 def read_own_loop(event: HookEvent, fields: "Mapping[str, Any]") -> OwnLoop:
     """Return a loop that tailhook began, at a stop.  fields: of the loop."""
-    turn = TranscriptTurn(event) if type(event) is HookEvent else TranslatedTurn(event)
-    return OwnLoop(fields, turn, event.now)
+    return OwnLoop(fields, event.translated_turn() or TranscriptTurn(event), event.now)
 
 
 def read_place(place: str) -> "tuple[int, float] | None":
