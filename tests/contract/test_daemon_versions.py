@@ -119,7 +119,11 @@ def test_a_board_warns_about_an_other_daemon_that_a_person_started_or_that_is_ne
 
 @pytest.mark.parametrize("version", ["0.0.9", __version__])
 def test_a_board_replaces_an_older_daemon_that_a_hook_started(daemon, other, version):
-    old = other(version, "no-port")
+    check_that_a_board_replaces(other(version, "no-port"), daemon)
+
+
+def check_that_a_board_replaces(old, daemon):
+    """Open a board; it must end the process `old` and start a daemon of this version, which ends here, too."""
     board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
     try:
         board.until("No sessions yet")
@@ -144,14 +148,7 @@ def test_a_daemon_of_the_same_number_whose_plates_lack_a_field_is_an_older_one(d
     done = tailhook("plates", "list", env=daemon.env, cwd=daemon.home)
     assert (done.returncode, done.stdout) == (1, "")
     assert f"End it:  kill {old.pid} " in done.stderr
-    board = Terminal(BOARD, {**daemon.env, "TERM": "xterm"}, daemon.home)
-    try:
-        board.until("No sessions yet")
-        os.write(board.fd, b"q")
-        assert board.wait() == 0
-        assert old.wait() == -signal.SIGTERM
-    finally:
-        end_started(daemon)
+    check_that_a_board_replaces(old, daemon)
 
 
 def test_a_board_whose_daemon_cannot_start_leaves_the_command_with_which_hooks_start_theirs(daemon):

@@ -607,6 +607,16 @@ def test_settings_that_are_too_large_for_tailhook_are_not_said_to_be_too_large_f
     assert finding["advice"] == "Make the file smaller. The host may read it, but tailhook does not."
 
 
+def check_complaint(examined, path, complaint, code):
+    """Check that the doctor has one complaint about a configuration file; None for none.  code: its exit code."""
+    found, exit_code = examined("config")
+    assert exit_code == code
+    assert len(found) == bool(complaint)
+    for finding in found:
+        assert complaint in finding["what"]
+        assert str(path) in finding["what"]
+
+
 @pytest.mark.parametrize("text", ['{"hooks": null}', '{"hooks": {"Stop": 5}}', "{", "[]"])
 def test_settings_that_cannot_be_read_are_reported_once_and_not_as_missing_hooks(project, settings, text):
     settings.write_text(text)
@@ -647,12 +657,7 @@ def test_a_configuration_is_read_through(settings, examined, tmp_path, text, com
     path = tmp_path / where
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-    found, exit_code = examined("config")
-    assert exit_code == code
-    assert len(found) == bool(complaint)
-    for finding in found:
-        assert complaint in finding["what"]
-        assert str(path) in finding["what"]
+    check_complaint(examined, path, complaint, code)
 
 
 @pytest.mark.parametrize(
@@ -699,12 +704,7 @@ def test_memorys_own_configuration_is_read_through_if_the_machine_is_asked(proje
     path.parent.mkdir(parents=True)
     path.write_text(text)
     tailhook("install", "--yes", "--with", "memory", env=project.env, cwd=project.folder)
-    found, exit_code = examined("config")
-    assert exit_code == code
-    assert len(found) == bool(complaint)
-    for finding in found:
-        assert complaint in finding["what"]
-        assert str(path) in finding["what"]
+    check_complaint(examined, path, complaint, code)
     tailhook("install", "--yes", "--without", "memory", env=project.env, cwd=project.folder)
     assert examined("config")[0] == []
 
