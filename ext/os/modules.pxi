@@ -54,6 +54,30 @@ cdef object os_module_code(bytes source, bytes compiled):
     return PyMarshal_ReadObjectFromString(<const char*>data + OS_PYC_HEADER_BYTES, size - OS_PYC_HEADER_BYTES)
 
 
+cdef object os_load_module(spec):
+    """Return the new module of a finder's spec, after its code ran."""
+    cdef dict modules = <dict>PyImport_GetModuleDict()
+    cdef str name = spec.name
+    module = PyModule_NewObject(name)
+    cdef dict attributes = module.__dict__
+    attributes["__spec__"] = spec
+    attributes["__loader__"] = spec.loader
+    attributes["__file__"] = spec.origin
+    attributes["__cached__"] = spec.cached
+    attributes["__package__"] = name.rpartition(".")[0]
+    if spec.submodule_search_locations is not None:
+        attributes["__package__"] = name
+        attributes["__path__"] = spec.submodule_search_locations
+    modules[name] = module
+    spec._initializing = False  # as importlib leaves it; without it, each import of the module makes an AttributeError
+    try:
+        exec(spec.loader_state, attributes)
+    except BaseException:
+        del modules[name]
+        raise
+    return module
+
+
 cdef class ModuleFinder:
     cdef object make_spec
     cdef str ending
@@ -84,14 +108,23 @@ cdef class ModuleFinder:
             spec.submodule_search_locations = [package]
         return spec
 
-    def start_hook(self, *names):
-        """Begin a hook's process: put this finder first, and load the first modules.
+    def start_hook(self, str entry not None, str names not None):
+        """Begin a hook's process, which has only this core: put this finder first, and load the first modules.
 
-        names: as for `preload`.
+        entry: the path of the package's hook/entry.py.
+        names: as for `preload`, in one string.
         """
         import sys
+        folder = entry[: -len("/hook/entry.py")]
+        sys.path.insert(0, folder[: -len("/tailhook")])
         sys.meta_path.insert(0, self)
-        self.preload(*names)
+        spec = self.spec("tailhook", folder, "__init__", folder)
+        if spec is None:
+            import tailhook
+        else:
+            os_load_module(spec)
+        sys.modules["tailhook"]._core = sys.modules["tailhook._core"]
+        self.preload(*names.split())
 
     def preload(self, *names):
         """Load modules before they are imported. A module that others import comes first.
@@ -113,23 +146,7 @@ cdef class ModuleFinder:
         spec = self.find_spec(name, package.__path__)
         if spec is None:
             return False
-        module = PyModule_NewObject(name)
-        cdef dict attributes = module.__dict__
-        attributes["__spec__"] = spec
-        attributes["__loader__"] = self
-        attributes["__file__"] = spec.origin
-        attributes["__cached__"] = spec.cached
-        attributes["__package__"] = parent
-        if spec.submodule_search_locations is not None:
-            attributes["__package__"] = name
-            attributes["__path__"] = spec.submodule_search_locations
-        modules[name] = module
-        try:
-            exec(spec.loader_state, attributes)
-        except BaseException:
-            del modules[name]
-            raise
-        setattr(package, leaf, module)
+        setattr(package, leaf, os_load_module(spec))
         return True
 
     def create_module(self, spec):

@@ -932,12 +932,13 @@ class ModuleFinder:
 
     def __init__(self) -> None: ...
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> ModuleSpec | None: ...
-    def start_hook(self, *names: str) -> None:
-        """Begin a hook's process: put this finder first, and load the first modules without collecting garbage.
+    def start_hook(self, entry: str, names: str) -> None:
+        """Begin a hook's process, which has loaded only the core: put this finder first, and load the first modules.
 
-        The process ends before a collection is worthwhile. `gc.isenabled` is False from then on.
+        No garbage is collected, because the process ends before that is worthwhile: `gc.isenabled` is False.
 
-        names: as for `preload`.
+        entry: the path of the package's hook/entry.py.
+        names: as for `preload`, in one string: it takes Python 47,000 instructions less to compile than six.
         """
 
     def preload(self, *names: str) -> None:

@@ -287,14 +287,14 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
-        "machines/rules.py",
+        "machines/path_patterns.py",
         "matches_name",
         "star, resume = -1, 0",
         ("star, resume = -1, -1", "star, resume = -1, 1"),
         "It is read only after a star, which sets it.",
     ),
     (
-        "machines/rules.py",
+        "machines/path_patterns.py",
         "matches_name",
         "at, place = star + 1, resume",
         ("at, place = star + 0, resume",),

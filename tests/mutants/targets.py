@@ -35,6 +35,8 @@ TARGETS: dict[str, str] = {
     "machines/evidence.py": "unit/test_evidence.py unit/test_evidence_reading.py",
     "machines/exits.py": LINES,
     "machines/gate.py": "unit/test_gate.py",
+    "machines/missing_runs.py": "unit/test_evidence.py unit/test_gate.py",
+    "machines/path_patterns.py": "unit/test_gate.py unit/test_rules.py",
     "machines/rules.py": "unit/test_gate.py unit/test_rules.py",
     "machines/idle.py": "unit/test_idle.py unit/test_idle_briefing.py property/test_idle_invariants.py",
     "machines/keywords.py": "unit/test_memory_machine.py",

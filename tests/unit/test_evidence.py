@@ -11,7 +11,7 @@ from support.own_loops import QuietTurn, own_loop
 
 from tailhook.cli.checks import quote_list
 from tailhook.machines import evidence, idle, ralph
-from tailhook.machines.evidence import Beginning, find_evidence, needs_evidence, parse_checks
+from tailhook.machines.evidence import find_evidence, needs_evidence, parse_checks
 from tailhook.machines.rules import MAX_NAMED, MAX_RULES, Edit
 from tailhook.stores.frontmatter import FrontMatter
 
@@ -28,7 +28,17 @@ def edit(path="src/app.py", clock="14:32"):
 def found(*happened, unread="", checks=("pytest",), files=None):
     """Return the evidence about what happened, newest first."""
     rules = parse_checks({"checks": [*checks], **({"check_files": files} if files else {})})
-    return find_evidence(rules, happened, lambda: unread, Beginning(lambda: "14:02"))
+    return find_evidence(rules, happened, lambda: unread, lambda: "14:02")
+
+
+def reason(*happened, **other):
+    """Return the same, as the agent reads it."""
+    return found(*happened, **other)[0]
+
+
+def doubt(*happened, **other):
+    """Return the same, as the person reads it."""
+    return found(*happened, **other)[1]
 
 
 # ---- what counts as evidence ---------------------------------------------------
@@ -46,19 +56,19 @@ def found(*happened, unread="", checks=("pytest",), files=None):
     ],
 )
 def test_a_check_must_succeed_after_the_loop_began_and_after_the_newest_edit(happened, since):
-    missing = found(*happened).missing
+    missing = reason(*happened)
     assert (f"- `pytest`: it has not run successfully since {since}." in missing) is bool(since)
     assert bool(missing) is bool(since)
 
 
 def test_every_check_is_needed_and_the_missing_ones_are_named():
-    missing = found("ruff check", edit(), checks=("pytest", "ruff check", "mypy")).missing
+    missing = reason("ruff check", edit(), checks=("pytest", "ruff check", "mypy"))
     assert re.findall(r"- `([a-z ]+)`", missing) == ["pytest", "mypy"]
 
 
 def test_a_run_that_hides_its_exit_code_is_quoted_with_what_to_run_instead():
     for happened in (["pytest | tail", edit()], ["pytest | tail"]):
-        missing = found(*happened).missing
+        missing = reason(*happened)
         assert "`pytest | tail` does not count: its exit code is that of `tail`, behind a pipe." in missing
         assert "Run `pytest` in a tool call of its own" in missing
 
@@ -75,22 +85,22 @@ def test_a_run_that_hides_its_exit_code_is_quoted_with_what_to_run_instead():
     ],
 )
 def test_only_edits_of_the_named_files_count_and_without_names_those_of_any_file(path, files, counts):
-    assert (found(edit(path), "pytest", files=files).missing == "") is counts
+    assert (reason(edit(path), "pytest", files=files) == "") is counts
 
 
 def test_without_any_time_the_reason_names_the_edit_alone():
-    assert "since src/app.py was edited." in found(edit(clock="")).missing
+    assert "since src/app.py was edited." in reason(edit(clock=""))
 
 
 def test_what_was_not_read_counts_and_the_person_learns_of_it():
     unread = found(unread="over 64 MiB")
-    assert (unread.missing, unread.unknown) == ("", "over 64 MiB")
-    assert found("pytest", unread="over 64 MiB").unknown == ""
-    assert found(edit(), unread="over 64 MiB").missing
+    assert unread == ("", "over 64 MiB")
+    assert doubt("pytest", unread="over 64 MiB") == ""
+    assert reason(edit(), unread="over 64 MiB")
 
 
 def test_many_missing_checks_are_counted_and_a_few_named():
-    missing = found(checks=[f"pytest t{number}" for number in range(9)]).missing
+    missing = reason(checks=[f"pytest t{number}" for number in range(9)])
     assert missing.count("\n- `") == MAX_NAMED
     assert missing.endswith("- and 4 more, which a later stop names")
 

@@ -180,7 +180,7 @@ INVALID = [
 @in_one_test(("value", "why"), INVALID)
 def test_a_rule_that_is_not_valid_is_left_out_and_reported(value, why):
     (rule,) = parse_rules([value, {"edited": ["*.py", 5], "ran": " npm  test "}])
-    assert ([pattern.text for pattern in rule.patterns], rule.ran) == (["*.py"], ["npm", "test"])
+    assert (rule.texts, rule.ran) == (["*.py"], ["npm", "test"])
     (fault,) = check_config({"rules": [{"edited": ["*.py"], "ran": "x"}, value]})
     assert fault.startswith("rule 2 of gate.rules is not valid: ")
     assert why in fault

@@ -34,7 +34,7 @@ def session(tmp_path, monkeypatch):
             "still": agent.still,
             "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
         }
-        return evidence.read_evidence(event, frame, "signal").missing
+        return evidence.read_evidence(event, frame, "signal")[0]
 
     monkeypatch.setattr(evidence, "sleep", write_next)
     agent.missing, agent.begun = missing, begun

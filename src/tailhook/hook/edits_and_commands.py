@@ -1,10 +1,8 @@
 """Reads the edits and the shell commands in a transcript of Claude Code, from its end."""
 
-import posix
-
-from tailhook._core import forward_lines, get_text, parse_json, reverse_lines, reverse_tool_uses
+from tailhook._core import get_text, parse_json, preload, reverse_lines, reverse_tool_uses
 from tailhook.hook.event import find_repeated
-from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS, exists, walk_up
+from tailhook.hook.payload import MAX_RECORD_BYTES, MAX_RECORDS
 from tailhook.machines.rules import Edit
 from tailhook.machines.shell_words import contains_name, program_name
 
@@ -19,10 +17,6 @@ if TYPE_CHECKING:
 # `tailhook.hosts.claude_code`: importing that would add 1.5 to 2.5 % to the instructions of each stop.
 EDITING_TOOLS = ("Edit", "MultiEdit", "NotebookEdit", "Write")
 SHELL_TOOLS = ("Bash",)
-TYPED_COMMAND = "<bash-input>"  # the beginning of the message of a person's `!command`
-TYPED_COMMAND_END = "</bash-input>"
-TYPED_OUTPUT = b"<bash-stdout>"  # the beginning of the next message, with its output
-TYPED_FAILURE = b"<bash-stdout></bash-stdout>"  # the output of one that failed is all in its stderr
 COMPACTION = b'"compact_boundary"'  # in the record of a compaction
 MAX_COMMANDS = 2000  # to take apart; an older command with a program's name counts as its run
 MAX_NOTICES = 20  # commands with a search for the end of their background task
@@ -31,7 +25,6 @@ MAX_SEEN_BYTES = 1000  # of a remembered input
 MAX_MARKS = 50  # of patterns to search in an input before it is decoded
 MAX_EDITS = 1000  # to compare with the rules; older ones do not count
 MAX_PATH_CHARS = 4096  # of an edited file; no system takes a longer path
-MAX_FOLDERS = 200  # to compare with the project's by more than their paths
 
 
 class Walk:
@@ -43,33 +36,48 @@ class Walk:
     only their order with edits matters.
 
     fd: of the transcript.
+    event: the stop at which it is read.
     start: where to stop reading.
+    running: the ids of background tasks whose commands are left out, since they may still fail.
+    has_typed: whether to yield the commands that a person typed with `!`, too.
     offset, use_id: the line of the newest yielded one, and the id of its use ("" for none).
     is_cut: whether it ended before `start`.
+    is_running: whether a command was left out because it still runs.
     """
 
-    def __init__(self, fd: int, folders: "ProjectFolders", rules: "Sequence[Rule]", start: int) -> None:
+    def __init__(
+        self,
+        fd: int,
+        event: "HookEvent",
+        rules: "Sequence[Rule]",
+        start: int,
+        running: "Sequence[bytes]" = (),
+        has_typed: bool = True,
+    ) -> None:
         self.fd = fd
-        self.folders = folders
+        self.event = event
+        self.rules = rules
         self.start = start
+        self.running = running
+        self.has_typed = has_typed
         self.programs = Programs(rules)
-        self.marks = [b"\\", *{pattern.mark() for rule in rules for pattern in rule.patterns}]
-        if len(self.marks) > MAX_MARKS:
-            self.marks = [b""]
         self.repeated = RepeatedRecords(fd)
         # End of the lines from which a person's commands are yet to be yielded; None: the file's end.
         self.unsearched: int | None = None
-        self.offset, self.use_id, self.is_cut = 0, "", False
+        self.offset, self.use_id, self.is_cut, self.is_running = 0, "", False, False
 
     def __iter__(self) -> "Iterator[Edit | str]":
-        marks, programs, repeated, seen, edits = self.marks, self.programs, self.repeated, set(), 0
+        programs, repeated, seen, edits = self.programs, self.repeated, set(), 0
+        marks: list[bytes] = []
         tools = (*EDITING_TOOLS, *SHELL_TOOLS)
         uses = reverse_tool_uses(self.fd, tools, self.start, None, MAX_RECORD_BYTES, MAX_RECORDS)
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
-            if name not in SHELL_TOOLS and not contains_any(given, marks):
-                continue
+            if name not in SHELL_TOOLS:
+                marks = marks or self.marks()
+                if not contains_any(given, marks):
+                    continue
             if name in SHELL_TOOLS:
                 command = text_member(given, "command") if contains_any(given, programs.marks) else ""
                 if not (command := programs.relevant(command)):
@@ -88,28 +96,53 @@ class Walk:
                 if (edits := edits + 1) > MAX_EDITS:
                     self.is_cut = True
                     return
-                yield from self.typed_since(offset)
+                if self.has_typed:
+                    yield from self.typed_since(offset)
                 self.offset, self.use_id = offset, use_id or ""
-                paths = self.folders.paths_of(path)
+                paths = all_paths(path, self.event)
                 yield Edit(paths[-1], use_id or "", paths)
             if len(given) <= MAX_SEEN_BYTES:
                 seen.add(given)
 
+    def marks(self) -> list[bytes]:
+        """Return texts to search in the input of an editing tool: without any of them, it concerns no rule."""
+        found = [b"\\", *{pattern.mark() for rule in self.rules for pattern in rule.patterns()}]
+        return found if len(found) <= MAX_MARKS else [b""]
+
     def may_have_succeeded(self, offset: int, use_id: str) -> bool:
-        """Return whether a command without an error in its result may have succeeded.
+        """Return whether a command without an error in its result has ended, and may have succeeded.
 
         offset: of the line of its use.
         """
+        if self.running:
+            mark = use_id.encode("utf-8", "surrogatepass")
+            for _, line in reverse_lines(self.fd, offset, None, MAX_RECORD_BYTES, mark):
+                if any(task in line for task in self.running):
+                    self.is_running = True
+                    return False
         return not has_failed_later(self.fd, offset, use_id)
 
     def typed_since(self, offset: int) -> "Iterator[str]":
         """Yield a person's commands from an offset on that were not yet yielded, newest first."""
+        preload("hook.typed_commands")
+        from tailhook.hook.typed_commands import typed_commands
+
         typed = [one for one in typed_commands(self.fd, offset, self.unsearched) if one[0] not in self.repeated]
         for self.offset, command in typed:
             self.use_id = ""
             if command := self.programs.relevant(command):
                 yield command
         self.unsearched = offset
+
+
+def all_paths(path: str, event: "HookEvent") -> list[str]:
+    """Return all paths of an edited file: see `ProjectFolders`, which keeps what it finds for the next file."""
+    if event.project_folders is None:
+        preload("hook.project_folders")
+        from tailhook.hook.project_folders import ProjectFolders
+
+        event.project_folders = ProjectFolders(event)
+    return event.project_folders.paths_of(path)
 
 
 class RepeatedRecords:
@@ -199,40 +232,6 @@ def text_member(given: bytes, key: str) -> str:
     return get_text(value, key) if isinstance(value, dict) else ""
 
 
-def typed_commands(fd: int, start: int, end: int | None) -> "Iterator[tuple[int, str]]":
-    """Yield a person's commands with `!` that did not fail, and their offsets, in a part of an open transcript.
-
-    The newest is yielded first.
-
-    end: of the part; None for the file's end.
-    """
-    for offset, line in reverse_lines(fd, start, end, MAX_RECORD_BYTES, TYPED_COMMAND.encode()):
-        try:
-            record = parse_json(line)
-        except ValueError:
-            continue
-        message = record.get("message") if isinstance(record, dict) and record.get("type") == "user" else None
-        content = message.get("content") if isinstance(message, dict) else None
-        blocks = content if isinstance(content, list) else [{"text": content}]
-        for block in blocks:
-            text = get_text(block, "text") if isinstance(block, dict) else ""
-            if text.startswith(TYPED_COMMAND) and not has_typed_failed(fd, offset, len(line)):
-                yield offset, text[len(TYPED_COMMAND) :].partition(TYPED_COMMAND_END)[0]
-
-
-def has_typed_failed(fd: int, offset: int, size: int) -> bool:
-    """Return whether a person's command has failed. Its record has no exit code, but an output.
-
-    Claude Code (2.1.163, 2.1.329) writes stdout and stderr of a command that succeeded into stdout, or a few words if
-    there is none.
-
-    offset, size: of the line of the command.
-    """
-    end = offset + size + MAX_NOTICE_BYTES
-    output = next(forward_lines(fd, offset, end, MAX_RECORD_BYTES, TYPED_OUTPUT), None)
-    return output is not None and TYPED_FAILURE in output[1]
-
-
 def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
     """Return whether a command that went on in the background has ended with an error.
 
@@ -251,59 +250,3 @@ def has_failed_later(fd: int, offset: int, use_id: str) -> bool:
         code = notice.rpartition(b"exit code ")[2].rstrip(b") ")
         return status == b"completed" and code.isdigit() and int(code) != 0
     return False
-
-
-class ProjectFolders:
-    """The possible starts of a pattern's path: the project's root, the agent's folder, its repository."""
-
-    def __init__(self, event: "HookEvent") -> None:
-        cwd = get_text(event.payload, "cwd")
-        top = event.folders[-1] if exists(f"{event.folders[-1]}/.git") else event.root  # a worktree is outside the root
-        self.paths = [folder for folder in {event.root: 1, cwd: 1, top: 1} if folder.startswith("/")]
-        self.by_parent: dict[str, list[str]] = {}  # the results of `relative_to` by a file's folder
-
-    def paths_of(self, path: str) -> list[str]:
-        """Return all paths of a file: the absolute one, and those from the folders; the longest last."""
-        path = without_dots(path)
-        if not path.startswith("/"):
-            return [path]
-        parent, _, name = path.rpartition("/")
-        if parent not in self.by_parent:
-            full = len(self.by_parent) >= MAX_FOLDERS
-            self.by_parent[parent] = [] if full else self.relative_to(parent)
-        found = [f"{folder}{name}" for folder in self.by_parent[parent]]
-        return [path, *sorted(found, key=len)]
-
-    def relative_to(self, parent: str) -> list[str]:
-        """Return a folder's path from each of the project's folders above it, "" or with a slash at its end.
-
-        Folders are compared by device and inode if their paths differ: a link may lead to the project.
-        """
-        ids = {identity(folder) for folder in self.paths} - {None}
-        found = []
-        for folder in walk_up(parent):
-            if folder in self.paths or (ids and identity(folder) in ids):
-                found.append(f"{parent[len(folder) :].lstrip('/')}/".removeprefix("/"))
-        return found
-
-
-def identity(path: str) -> "tuple[int, int] | None":
-    """Return the device and inode of a file or folder, None if the system refuses them."""
-    try:
-        facts = posix.stat(path)
-    except (OSError, ValueError):
-        return None
-    return facts.st_dev, facts.st_ino
-
-
-def without_dots(path: str) -> str:
-    """Return a path without "." and ".." in it, without looking at the disk."""
-    if "/." not in path and not path.startswith("."):
-        return path
-    names: list[str] = []
-    for name in path.split("/"):
-        if name == ".." and names and names[-1] not in ("", ".."):
-            names.pop()
-        elif name != ".":
-            names.append(name)
-    return "/".join(names)

@@ -2,14 +2,14 @@
 
 import sys
 
-# Python compiles this file at every start: another line costs up to 100,000 instructions.
-sys.path.insert(0, __file__[:-23])  # without /tailhook/hook/entry.py
-
+# Python compiles this file at every start: another line costs up to 100,000 instructions. To import the core would cost
+# 500,000 more: Python would list two folders and try five names.
 try:
-    from tailhook._core import ModuleFinder
+    from _frozen_importlib import _load  # type: ignore[attr-defined]
+    from _frozen_importlib_external import EXTENSION_SUFFIXES, spec_from_file_location
 
-    # Six strings instead of one would cost 47,000 more.
-    ModuleFinder().start_hook(*"hook hook.answer hook.machines hook.payload hook.event hook.process".split())  # noqa: SIM905
+    core = _load(spec_from_file_location("tailhook._core", __file__[:-13] + "_core" + EXTENSION_SUFFIXES[0]))
+    core.ModuleFinder().start_hook(__file__, "hook hook.answer hook.machines hook.payload hook.event hook.process")
     from tailhook.hook.process import main
 except Exception as error:  # while tailhook is upgraded, files are missing or half written
     sys.stderr.write("tailhook: %s. The agent may stop.\n" % error)  # noqa: UP031 - an f-string takes twice as long

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tailhook.hook.config import Config
     from tailhook.hook.payload import Payload
+    from tailhook.hook.project_folders import ProjectFolders
     from tailhook.machines import Verdict
     from tailhook.machines.protocols import Turn
 
@@ -51,6 +52,7 @@ class HookEvent:
     asked: the machines that the hook asks about it.
     agent_program: the name of the session's agent host, as in `tailhook.hosts.NAMES`.
     gate_verdict: of the gate machine, if a loop has asked it at this stop.
+    project_folders: for the paths of edited files; None before the first.
     """
 
     has_ended_loop = False
@@ -58,6 +60,7 @@ class HookEvent:
     has_paused_loop = False
     gives_texts = True
     agent_program = "claude-code"
+    project_folders: "ProjectFolders | None" = None
 
     def __init__(self, payload: "Payload", name: str, broken: str = "", parent: int = 0) -> None:
         self.payload = payload

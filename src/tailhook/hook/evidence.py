@@ -8,16 +8,7 @@ from time import localtime, monotonic, sleep, strftime, tzset
 
 from tailhook._core import get_text, parse_json, preload, reverse_lines, unix_time
 from tailhook.hook.answer import describe
-from tailhook.hook.edits_and_commands import (
-    COMPACTION,
-    EDITING_TOOLS,
-    MAX_EDITS,
-    Programs,
-    ProjectFolders,
-    RepeatedRecords,
-    Walk,
-    typed_commands,
-)
+from tailhook.hook.edits_and_commands import COMPACTION, EDITING_TOOLS, MAX_EDITS, Programs, RepeatedRecords, Walk
 from tailhook.hook.event import CLOCK_TOLERANCE_S, MAX_TRANSCRIPT_BYTES, TAIL_BYTES, HookEvent
 from tailhook.hook.payload import MAX_RECORD_BYTES
 from tailhook.hook.session_files import FIRST_STRIDE, first_time, offset_before, sub_agents, time_at, time_in
@@ -50,13 +41,13 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
     reason: to save for the end.
     signal: what the agent has written, in a word.
     """
-    found = evidence.Evidence()
+    missing = unknown = ""
     if evidence.needs_evidence(frame, reason):
-        found = read_evidence(event, frame, signal)
+        missing, unknown = read_evidence(event, frame, signal)
     else:
         wait_for_last_message(event, last_stop(frame))
-    if found.missing:
-        return found.missing, ""
+    if missing:
+        return missing, ""
     if "gate" in event.asked:
         preload("machines.gate", "hook.gate")
         from tailhook.hook.gate import ask_in_loop
@@ -67,19 +58,19 @@ def refuse_end(event: "HookEvent", frame: "Mapping[str, object]", reason: str, s
             verdict = None
         if verdict is not None and verdict.outcome == "block":
             return verdict.reason, ""
-    return "", found.unknown and f" (its checks are unknown: {found.unknown})"
+    return "", unknown and f" (its checks are unknown: {unknown})"
 
 
-def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str) -> evidence.Evidence:
+def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str) -> tuple[str, str]:
     """Return what the transcripts of a session and its sub-agents show about the checks of its loop.
 
-    Reads back to the loop's beginning, at most 64 MiB.
+    Reads back to the loop's beginning, at most 64 MiB. Returns the same as `evidence.find_evidence`.
     """
     checks = evidence.parse_checks(frame)
     if not checks:
-        return evidence.Evidence(unknown="they are not valid")
+        return "", "they are not valid"
     if type(event) is not HookEvent:  # of another host than Claude Code
-        return evidence.Evidence(unknown="the runs of tools in this host's transcripts are not read")
+        return "", "the runs of tools in this host's transcripts are not read"
     wait_for_last_message(event, last_stop(frame))
     began = frame.get("began")
     since = unix_time(began) if isinstance(began, str) else None
@@ -87,14 +78,14 @@ def read_evidence(event: "HookEvent", frame: "Mapping[str, object]", signal: str
         since = None
     try:
         happened = Happened(event, checks, since)
-        found = evidence.find_evidence(
-            checks, happened, lambda: happened.unread, evidence.Beginning(lambda: clock_time(since)), signal
+        missing, unknown = evidence.find_evidence(
+            checks, happened, lambda: happened.unread, lambda: clock_time(since), signal
         )
     except (OSError, ValueError) as error:
-        return evidence.Evidence(unknown=f"a transcript cannot be read: {describe(error)}")
-    if found.missing and happened.is_running:
-        found.missing += "\nA command in the background counts when it has ended."
-    return found
+        return "", f"a transcript cannot be read: {describe(error)}"
+    if missing and happened.is_running:
+        missing += "\nA command in the background counts when it has ended."
+    return missing, unknown
 
 
 def last_stop(frame: "Mapping[str, object]") -> float:
@@ -177,7 +168,7 @@ class Happened:
     def __init__(self, event: "HookEvent", checks: "Sequence[Rule]", since: float | None) -> None:
         self.checks = checks
         self.since = since
-        self.folders = ProjectFolders(event)
+        self.event = event
         self.running = running_tasks(event)
         self.bytes_left = MAX_TRANSCRIPT_BYTES
         self.unread = ""
@@ -256,7 +247,7 @@ class Happened:
     def walk(self, fd: int, start: int, end: int) -> "Iterator[TimedHappening]":
         """Yield what an agent did in a part of an open transcript, newest first."""
         self.bytes_left -= end - start
-        walk = OpenWalk(fd, self.folders, self.checks, start, self.running)
+        walk = Walk(fd, self.event, self.checks, start, self.running, has_typed=False)  # see `read_typed`
         for happening in walk:
             if walk.offset >= end:
                 continue
@@ -284,6 +275,9 @@ class Happened:
 
         Reads growing parts. After each part it yields a time and False: no command before that part is newer.
         """
+        preload("hook.typed_commands")
+        from tailhook.hook.typed_commands import typed_commands
+
         end = size = posix.fstat(fd).st_size
         lowest = max(0, size - MAX_TRANSCRIPT_BYTES)
         programs, repeated = Programs(self.checks), RepeatedRecords(fd)
@@ -309,35 +303,6 @@ class Happened:
     def ending(walk: Walk) -> float | None:
         """Return when the newest use of a walk had its result, None if that is unknown."""
         return time_of_result(walk.fd, walk.offset, walk.use_id) if walk.use_id else None
-
-
-class OpenWalk(Walk):
-    """A walk without the commands in the background that still run.
-
-    running: the ids of these.
-    is_running: whether one was left out.
-    """
-
-    def __init__(
-        self, fd: int, folders: ProjectFolders, rules: "Sequence[Rule]", start: int, running: "Sequence[bytes]"
-    ) -> None:
-        super().__init__(fd, folders, rules, start)
-        self.running = running
-        self.is_running = False
-
-    def typed_since(self, offset: int) -> "Iterator[str]":  # noqa: ARG002 - `Happened` reads these by their times
-        """Yield nothing."""
-        return iter(())
-
-    def may_have_succeeded(self, offset: int, use_id: str) -> bool:
-        """Return whether a command without an error in its result has ended, and may have succeeded."""
-        if self.running:
-            mark = use_id.encode("utf-8", "surrogatepass")
-            for _, line in reverse_lines(self.fd, offset, None, MAX_RECORD_BYTES, mark):
-                if any(task in line for task in self.running):
-                    self.is_running = True
-                    return False
-        return super().may_have_succeeded(offset, use_id)
 
 
 def edits_beside(walk: Walk) -> "Iterator[tuple[int, str]]":

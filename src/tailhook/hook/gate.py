@@ -4,7 +4,7 @@ import posix
 
 from tailhook._core import fingerprint, parse_json, write_json
 from tailhook.hook.answer import describe
-from tailhook.hook.edits_and_commands import ProjectFolders, Walk
+from tailhook.hook.edits_and_commands import Walk
 from tailhook.hook.event import MAX_TRANSCRIPT_BYTES
 from tailhook.hook.machines import decide_and_save
 from tailhook.hook.payload import is_paused
@@ -69,7 +69,7 @@ def happened(event: "HookEvent", rules: "Sequence[Rule]") -> "Iterator[Edit | st
     fd = posix.open(event.transcript_path(), posix.O_RDONLY | posix.O_CLOEXEC | posix.O_NONBLOCK)
     try:
         start = max(0, posix.fstat(fd).st_size - MAX_TRANSCRIPT_BYTES)
-        yield from Walk(fd, ProjectFolders(event), rules, start)
+        yield from Walk(fd, event, rules, start)
     finally:
         posix.close(fd)
 

@@ -67,41 +67,40 @@ def answer_event(argv: "Sequence[str]", parent: int) -> "tuple[int, HookEvent | 
     started = perf_counter()
     if environment(b"TAILHOOK_DISABLE") == "1":
         return 0, None
-    options = Options(argv)
-    if not options.other_host and any(map(environment, OTHER_HOSTS)) and not host_version():
+    asked, event_name, block_code, announce, other_host = read_arguments(argv)
+    if not other_host and any(map(environment, OTHER_HOSTS)) and not host_version():
         return 0, None
     disabled = [name for name, row in MACHINES.items() if "off_switch" in row and environment(row["off_switch"]) == "1"]
-    if options.machines is not None and not set(options.machines).difference(disabled):
+    if asked is not None and not set(asked).difference(disabled):
         return 0, None
     try:
-        payload, broken = read_payload(first_byte_timeout=first_byte_timeout(options.machines)), ""
+        payload, broken = read_payload(first_byte_timeout=first_byte_timeout(asked)), ""
     except ValueError as error:
         payload, broken = {}, str(error)
     if payload is None:
         return 0, None
     event: HookEvent
     send: Answer = send_answer
-    block_code = options.exit_code
-    if options.other_host:
+    if other_host:
         from tailhook.hook.translated import TranslatedEvent
         from tailhook.hosts import find_translated_host
 
-        host = find_translated_host(options.other_host)
-        event = translated = TranslatedEvent(host, payload, options.event, broken, parent)
+        host = find_translated_host(other_host)
+        event = translated = TranslatedEvent(host, payload, event_name, broken, parent)
         send = translated.answer
         block_code = translated.exit_code(block_code)
     else:
-        event = HookEvent(payload, options.event, broken, parent)
-    machines = [name for name in options.machines or event.machines() if name not in disabled and event.concerns(name)]
+        event = HookEvent(payload, event_name, broken, parent)
+    machines = [name for name in asked or event.machines() if name not in disabled and event.concerns(name)]
     event.asked = deciding = [name for name in machines if not MACHINES[name].get("reports")]
     notices = None
     wanted = event.setting("plates", "notify.terminal") if "plates" in machines else None
-    if wanted and not options.other_host and host_version() >= NOTICES_SINCE:
+    if wanted and not other_host and host_version() >= NOTICES_SINCE:
         from tailhook.hook.terminal_notices import NoticeSender
 
         notices = NoticeSender(send, wanted)
         send = notices.keep
-    exit_code, blocked = ask_machines(event, deciding, send, block_code, options.announce, started)
+    exit_code, blocked = ask_machines(event, deciding, send, block_code, announce, started)
     if notices:
         notices.finish(event, blocked)
     for name in machines:
@@ -231,49 +230,43 @@ def block_answer(
     return fields
 
 
-class Options:
-    """The arguments of `tailhook hook`.
+def read_arguments(argv: "Sequence[str]") -> "tuple[list[str] | None, str, int | None, bool, str]":
+    """Return the arguments of `tailhook hook`.
 
-    machines: the known ones of the given names, in the order of asking; None if no names were given.
-    event: the event's name if the payload does not name it.
-    exit_code: of a block; None if each machine has its own.
-    announce: whether to notify the person when a loop ends.
-    other_host: the agent host, "" for Claude Code.
+    Prints unknown ones on stderr and ignores them: a usage error must not block a host.
 
-    Prints unknown arguments on stderr and ignores them: a usage error must not block a host.
+    Returns: the known machines of the given names, in the order of asking, None if no names were given; the event's
+    name if the payload does not name it; the exit code of a block, None if each machine has its own; whether to notify
+    the person when a loop ends; the agent host, "" for Claude Code.
     """
-
-    def __init__(self, argv: "Sequence[str]") -> None:
-        self.machines: list[str] | None = None
-        self.event = ""
-        self.exit_code: int | None = 0 if environment(b"TAILHOOK_EXIT") == "0" else None
-        self.announce = False
-        self.other_host = ""
-        unknown = []
-        words = iter(argv)
-        for word in words:
-            name, equals, value = word.partition("=")
-            if name in ("--event", "--exit", "--host") and not equals:
-                value = next(words, "")
-                word = f"{name} {value}".rstrip()
-            if name == "--event" and value:
-                self.event = value
-            elif name == "--exit" and value in ("0", "2"):
-                self.exit_code = int(value)
-            elif name == "--announce" and not equals:
-                self.announce = True
-            elif name == "--host" and (host := find_other_host(value)) is not None:
-                self.other_host = host
-            elif word.startswith("-"):
-                unknown.append(word)
-            else:
-                asked = word.split(",")
-                unknown += [machine for machine in asked if machine and machine not in MACHINES]
-                self.machines = [
-                    machine for machine in MACHINES if machine in asked or machine in (self.machines or ())
-                ]
-        if unknown:
-            warn(f"tailhook: unknown arguments ignored: {', '.join(unknown)}")
+    machines: list[str] | None = None
+    event = other_host = ""
+    exit_code = 0 if environment(b"TAILHOOK_EXIT") == "0" else None
+    announce = False
+    unknown = []
+    words = iter(argv)
+    for word in words:
+        name, equals, value = word.partition("=")
+        if name in ("--event", "--exit", "--host") and not equals:
+            value = next(words, "")
+            word = f"{name} {value}".rstrip()
+        if name == "--event" and value:
+            event = value
+        elif name == "--exit" and value in ("0", "2"):
+            exit_code = int(value)
+        elif name == "--announce" and not equals:
+            announce = True
+        elif name == "--host" and (host := find_other_host(value)) is not None:
+            other_host = host
+        elif word.startswith("-"):
+            unknown.append(word)
+        else:
+            asked = word.split(",")
+            unknown += [machine for machine in asked if machine and machine not in MACHINES]
+            machines = [machine for machine in MACHINES if machine in asked or machine in (machines or ())]
+    if unknown:
+        warn(f"tailhook: unknown arguments ignored: {', '.join(unknown)}")
+    return machines, event, exit_code, announce, other_host
 
 
 def find_other_host(name: str) -> str | None:

@@ -3,49 +3,21 @@
 Pure, like the machines that use it. They import it only for a loop with checks.
 """
 
-from tailhook._core import parse_json
+from tailhook._core import parse_json, preload
 from tailhook.machines import clip_field
-from tailhook.machines.rules import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Edit, Rule, Unchecked, unchecked
+from tailhook.machines.rules import MAX_NAMED, MAX_PATTERNS_COST, MAX_RULES, Rule, unchecked
 from tailhook.machines.shell_words import Budget
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from tailhook.machines.rules import Edit
+
 PROVEN = ("COMPLETE", "NO_MORE_ISSUES")  # the reasons of ends that claim success; the others need no evidence
 MAX_LISTED_CHECKS = 10  # in a briefing
 MAX_FILES_CHARS = 500  # of the patterns there
 EVERY_FILE = "**"  # the pattern without --check-files
-
-
-class Beginning(Edit):
-    """The beginning of a loop, as the oldest edit: a check that never ran since is missing.
-
-    clock: returns when it was, as HH:MM; "" if that is unknown.
-    """
-
-    def __init__(self, clock: "Callable[[], str]") -> None:
-        super().__init__("", "")
-        self.read_clock = clock
-
-    def describe(self) -> str:
-        """Return what happened, for a reason."""
-        clock = self.read_clock()
-        return f"the loop began{clock and f' at {clock}'}"
-
-
-class Evidence:
-    """What is known about the checks of a loop that would end.
-
-    missing: for the agent: which commands are missing, and since when; "" if the end counts.
-    unknown: for the person: what could not be read, although the end counts; "" if all was read.
-    """
-
-    __slots__ = ("missing", "unknown")
-
-    def __init__(self, missing: str = "", unknown: str = "") -> None:
-        self.missing = missing
-        self.unknown = unknown
 
 
 def needs_evidence(frame: "Mapping[str, object]", reason: str) -> bool:
@@ -60,30 +32,39 @@ def find_evidence(
     checks: "Sequence[Rule]",
     happened: "Iterable[Edit | str]",
     unread: "Callable[[], str]",
-    beginning: Edit,
+    began: "Callable[[], str]",
     signal: str = "signal",
-) -> Evidence:
+) -> tuple[str, str]:
     """Return whether each check has succeeded since the loop began, and since the newest edit.
 
     happened: the edits and the shell commands since then that did not fail, newest first.
     unread: returns what is missing in `happened`, "" if it is complete; called when all of it was read.
-    beginning: of the loop.
+    began: returns when the loop began, as HH:MM; "" if that is unknown. Called if a check is missing since then.
     signal: what the agent has written to end the loop, in a word.
+
+    Returns what the agent reads: which commands are missing, and since when; "" if the end counts. And what the person
+    reads: why it is unknown whether the checks have succeeded, "" if it is known.
     """
-    missing, undecided = unchecked(checks, happened)
+    unchecked_rules, undecided = unchecked(checks, happened)
     unknown = unread() if undecided else ""
-    if not unknown:
-        missing += [Unchecked(rule, beginning, line, why) for rule, line, why in undecided]
+    missing = [(rule, edit.describe(), line, why) for rule, edit, line, why in unchecked_rules]
+    if undecided and not unknown:
+        clock = began()
+        since = f"the loop began{clock and f' at {clock}'}"
+        missing += [(rule, since, line, why) for rule, line, why in undecided]
     if not missing:
-        return Evidence(unknown=unknown)
-    lines = [one.describe() for one in missing[:MAX_NAMED]]
+        return "", unknown
+    preload("machines.missing_runs")
+    from tailhook.machines.missing_runs import describe_missing
+
+    lines = [describe_missing(rule.command, since, line, why) for rule, since, line, why in missing[:MAX_NAMED]]
     if len(missing) > MAX_NAMED:
         lines.append(f"- and {len(missing) - MAX_NAMED} more, which a later stop names")
     head = (
         f"Your {signal} did not count: each check of this loop must succeed after the last edit. Run what is missing,"
         f" fix the problems that it reports, and write the {signal} again only then:"
     )
-    return Evidence("\n".join((head, *lines)))
+    return "\n".join((head, *lines)), ""
 
 
 def parse_checks(frame: "Mapping[str, object]") -> list[Rule]:

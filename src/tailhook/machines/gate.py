@@ -4,7 +4,7 @@
 Pure: the rules and the session's edits and commands in; verdict out. `tailhook.hook.gate` reads the facts.
 """
 
-from tailhook._core import fingerprint
+from tailhook._core import fingerprint, preload
 from tailhook.machines import Verdict, clip_field
 from tailhook.machines.rules import (
     MAX_NAMED,
@@ -63,11 +63,14 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing, _ = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "no unchecked edit was found")
-    new = [one for one in missing if facts.blocked.isdisjoint((one.edit.id, block_id(one.edit, one.rule)))]
+    new = [one for one in missing if facts.blocked.isdisjoint((one[1].id, block_id(one[1], one[0])))]
     if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
     named = [*new, *(one for one in missing if one not in new)][:MAX_NAMED]
-    lines = [one.describe() for one in named]
+    preload("machines.missing_runs")
+    from tailhook.machines.missing_runs import describe_missing
+
+    lines = [describe_missing(rule.command, edit.describe(), line, why) for rule, edit, line, why in named]
     if len(missing) > len(named):
         lines.append(f"- and {len(missing) - len(named)} more, which a later stop names")
     head = (
@@ -76,7 +79,7 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
         " configuration. Leave out a command that does not check files:"
     )
     why = f"{len(missing)} command{'s' if len(missing) > 1 else ''} not run since an edit"
-    return Verdict("block", why, [block_id(one.edit, one.rule) for one in named], "\n".join((head, *lines)))
+    return Verdict("block", why, [block_id(edit, rule) for rule, edit, *_ in named], "\n".join((head, *lines)))
 
 
 def block_id(edit: Edit, rule: Rule) -> str:
