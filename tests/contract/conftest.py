@@ -229,3 +229,34 @@ def write_settings(user_settings):
 def loop(project):
     """Run `tailhook loop …`; `session` is the agent's that runs it."""
     return partial(project.as_agent, "loop")
+
+
+# ---- the doctor ----------------------------------------------------------------
+
+
+@pytest.fixture
+def settings(project) -> Path:
+    """Return the user's settings file, with the hooks installed."""
+    assert project.tailhook("install", "--yes", "--block-cap", "0").returncode == 0
+    return project.home / ".claude" / "settings.json"
+
+
+@pytest.fixture
+def examined(project):
+    """Run the doctor; return the findings of one check that are not well, and the exit code.
+
+    Hooks are timed only if they are the check.
+    """
+
+    def run(check, *words, **env):
+        constants = {} if check == "hook" else {"tailhook.doctor.checks.ROUNDS": 0}
+        env = {**project.env, **env}
+        done = tailhook("doctor", "--json", *words, env=env, cwd=project.folder, **constants)
+        assert done.stderr.count("\n") == ("defaults are used" in done.stderr)
+        facts = json.loads(done.stdout)
+        assert facts["well"] == (done.returncode == 0)
+        found = [finding for finding in facts["findings"] if finding["check"] == check and finding["status"] != "ok"]
+        assert all(finding["advice"] for finding in found)
+        return found, done.returncode
+
+    return run

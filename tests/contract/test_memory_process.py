@@ -698,11 +698,13 @@ def test_explain_counts_once_what_a_second_compaction_wrote_again(memory):
 def test_explain_of_a_file_without_a_message_fails_instead_of_showing_scores_of_nothing(memory):
     compressed = memory.folder / "session.jsonl.gz"
     compressed.write_bytes(gzip.compress(memory.transcript.read_bytes()))
-    for path in (compressed, memory.folder / "empty.jsonl"):
-        path.touch()
+    (memory.folder / "empty.jsonl").touch()
+    for path, reason in (
+        (compressed, "it is compressed, and has to be unpacked first"),
+        (memory.folder / "empty.jsonl", "there is no message in it"),
+    ):
         done = memory.tailhook("memory", "explain", str(path))
         assert (done.returncode, done.stdout) == (1, "")
-        reason = "there is no message in it. A compressed transcript has to be unpacked first"
         assert done.stderr == f"tailhook: {path}: {reason}\n"
 
 

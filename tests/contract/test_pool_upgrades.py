@@ -191,6 +191,10 @@ def test_install_gives_a_warm_hook_and_uninstall_leaves_nothing(home):
     client = Path(hook["command"])
     assert (client.name, hook["args"][0]) == ("tailhook-hook", "hook")
     assert stat.S_IMODE(client.stat().st_mode) == 0o700
+    client.unlink()
+    again = f"The program that they run was missing, and is there again: {client}\n"
+    assert again in run("install", "--yes", "--block-cap", "0")
+    assert client.exists()
     env = {**ENVIRONMENT, "HOME": str(home)}
     done = run_on_payload([client, *hook["args"]], json.dumps(STOP).encode(), env=env)
     assert done.returncode == 0

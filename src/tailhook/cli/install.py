@@ -27,7 +27,14 @@ from tailhook.hook.event import load_config
 from tailhook.hook.machines import MACHINES, configured_machines
 from tailhook.hook.payload import project_root, user_config
 from tailhook.install import hooks, settings
-from tailhook.install.client import NoClientError, client_folders, files_by_client, prepare_client, remove_clients
+from tailhook.install.client import (
+    NoClientError,
+    client_folders,
+    client_path,
+    files_by_client,
+    prepare_client,
+    remove_clients,
+)
 from tailhook.install.command import ENTRY, reporting_machines
 from tailhook.install.hooks_file import SCOPES, HooksFile
 from tailhook.install.survey import Survey, advise_cap, find_caps, survey_host
@@ -105,9 +112,9 @@ def install(arguments: argparse.Namespace) -> None:
     text = ""
     try:
         with signals_as_exits():
-            client, form = prepare_form(arguments)
+            client, form, is_client_new = prepare_form(arguments)
             if not arguments.print_only:
-                text = change_settings(file, arguments, client, form)
+                text = change_settings(file, arguments, client, form, is_client_new)
     except BaseException:
         if not had_clients:
             remove_unused_client()
@@ -179,11 +186,12 @@ def refuse_second(file: HooksFile, text: str) -> None:
             raise CommandError(f"{what}.\n{INDENT}{advice}")
 
 
-def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str, form: str) -> str:
+def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str, form: str, is_client_new: bool) -> str:
     """Show what would change in the settings, ask, and change it. Return their new text.
 
     client: the path of the native client, "" for the cold form.
     form: a line that names the form.
+    is_client_new: whether the client was missing before.
 
     Raises CommandError, TailhookError and OSError.
     """
@@ -204,6 +212,8 @@ def change_settings(file: HooksFile, arguments: argparse.Namespace, client: str,
                 continue  # a person or another install has changed it: start again
             if text == found.text:
                 print_lines(f"Nothing to change: the hooks are in {plain(path)}.")
+                if is_client_new:
+                    print_lines(f"The program that they run was missing, and is there again: {plain(client)}")
                 return text
             if client and not Path(client).exists():
                 prepare_client()  # an uninstall has removed it meanwhile
@@ -235,18 +245,20 @@ def remove_unused_client() -> None:
         settings.remove_empty_folders()
 
 
-def prepare_form(arguments: argparse.Namespace) -> tuple[str, str]:
-    """Write the native client, unless --cold is given. Return its path or "", and a line with the form's name."""
+def prepare_form(arguments: argparse.Namespace) -> tuple[str, str, bool]:
+    """Write the native client, unless --cold is given.
+
+    Returns its path or "", a line with the form's name, and whether the client was missing.
+    """
     if arguments.cold:
-        return "", f"Each event starts Python. {BEFORE_REMOVAL}"
+        return "", f"Each event starts Python. {BEFORE_REMOVAL}", False
     try:
-        return (
-            prepare_client(),
-            "Workers that stay in memory answer the events (tailhook pool status).",
-        )
+        was_missing = not Path(client_path()).exists()
+        form = "Workers that stay in memory answer the events (tailhook pool status)."
+        return prepare_client(), form, was_missing
     except NoClientError as error:
         why = f"because the native client cannot be used: {plain(str(error))}"
-        return "", f"Each event starts Python, {why}. {BEFORE_REMOVAL}"
+        return "", f"Each event starts Python, {why}. {BEFORE_REMOVAL}", False
 
 
 def make_settings_text(

@@ -40,8 +40,7 @@ def explain(arguments: argparse.Namespace) -> None:
     except OSError as error:
         raise CommandError(f"{plain(arguments.transcript)}: {error.strerror}") from None
     if not session.messages:
-        reason = "there is no message in it. A compressed transcript has to be unpacked first"
-        raise CommandError(f"{plain(arguments.transcript)}: {reason}")
+        raise CommandError(f"{plain(arguments.transcript)}: {why_no_message(event.transcript_path())}")
     facts = session.facts(tuned, settings.thresholds, False)
     found: dict[str, Any] = {
         "transcript": arguments.transcript,
@@ -61,6 +60,16 @@ def explain(arguments: argparse.Namespace) -> None:
         "exchanges": facts.exchanges,
     }
     print_facts(arguments, found, *format_explanation(found))
+
+
+def why_no_message(transcript: str) -> str:
+    """Return why a transcript has no message.  transcript: its path. Raises OSError."""
+    from tailhook.transcripts.sources import MARK_BYTES_OF_FILE, is_compressed  # here, because it is slow to import
+
+    with Path(transcript).open("rb") as file:
+        if is_compressed(file.read(MARK_BYTES_OF_FILE)):
+            return "it is compressed, and has to be unpacked first"
+    return "there is no message in it"
 
 
 def stop_of(transcript: str) -> HookEvent:

@@ -47,7 +47,10 @@ class VersionError(TailhookError):
         if numbers_in(version) > numbers_in(__version__):
             advice = f"Use the newer tailhook, to which the daemon belongs. If that is gone, end the daemon:  {end}"
         self.version = version
-        super().__init__(f"a daemon of another version runs ({version}); this is tailhook {__version__}. {advice}")
+        what = f"a daemon of another version runs ({version}); this is tailhook {__version__}"
+        if version == __version__:  # of an older commit: see `check_version`
+            what = f"an older daemon runs: it calls itself {version}, as this tailhook does, but lacks fields"
+        super().__init__(f"{what}. {advice}")
 
 
 @contextmanager
