@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -220,12 +221,7 @@ def run_with_killed_worker(pool, scene, number):
 
     The parent is stopped meanwhile: it would start a second worker.
     """
-    wait_until(lambda: len(pool.workers()) >= 2)
-    worker, *others = pool.workers()
-    os.kill(pool.pid, signal.SIGSTOP)
-    for other in others:
-        os.kill(other, signal.SIGKILL)
-    project, done = scene.project, []
+    project, done, entered = scene.project, [], None
 
     def run():
         with scene.payload.open("rb") as stdin:
@@ -234,12 +230,28 @@ def run_with_killed_worker(pool, scene, number):
         pool.finds_socket()  # wakes the worker, which waits in a system call
 
     hook = threading.Thread(target=run)
-    try:
-        entered = kill_when(worker, hook.start, lambda call: call == number, lambda: bool(done))
-    finally:
-        os.kill(pool.pid, signal.SIGCONT)
+    while entered is None:  # the worker may be one that is ending
+        wait_until(lambda: len(pool.workers()) >= 2)
+        worker, *others = pool.workers()
+        os.kill(pool.pid, signal.SIGSTOP)
+        for other in others:
+            with suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
+        try:
+            entered = kill_when(worker, hook.start, lambda call: call == number, lambda: bool(done))
+        finally:
+            os.kill(pool.pid, signal.SIGCONT)
     hook.join()
     return done[0], entered
+
+
+def test_a_process_that_has_ended_is_not_followed():
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    begun = []
+    assert kill_when(child.pid, lambda: begun.append(True), lambda _: True, lambda: False) is None
+    assert begun == []
+    assert child.wait() == 0
 
 
 @pytest.mark.parametrize(("name", "times"), [("iterating", 1), ("fallback", 2), ("ralph", 2), ("triage", 2)])

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from support.pool import is_alive
+
 TRACEME, ATTACH, DETACH, SYSCALL, SETOPTIONS = 0, 16, 17, 24, 0x4200
 TRACE_SYSGOOD = 1
 STOPPED_BY_SYSCALL = signal.SIGTRAP | 0x80
@@ -42,8 +44,10 @@ def run_until(
 
 def kill_when(
     pid: int, begin: Callable[[], None], is_last: Callable[[int], bool], has_ended: Callable[[], bool]
-) -> int:
+) -> int | None:
     """Attach to a process that waits, and kill it on entering a system call; return how many calls it entered.
+
+    Returns None if the process has ended before it is traced. Nothing is begun then.
 
     begin: called when the process is traced; makes it work.
     is_last: asked on entering each call, by its number (from 1).
@@ -51,8 +55,12 @@ def kill_when(
     """
     libc = libc_with_ptrace()
     if libc.ptrace(ATTACH, pid, None, None) < 0:
-        pytest.skip("this machine does not allow ptrace")
-    os.waitpid(pid, 0)
+        if is_alive(pid):
+            pytest.skip("this machine does not allow ptrace")
+        return None
+    _, status = os.waitpid(pid, 0)
+    if not os.WIFSTOPPED(status):
+        return None
     begin()
     _, entered = follow(libc, pid, is_last, has_ended)
     return entered
