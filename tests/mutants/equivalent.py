@@ -301,6 +301,23 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "It meets the star again, and goes on from there in the same way, one step later.",
     ),
     (
+        "machines/missing_runs.py",
+        "show_line",
+        'shown = clip_field(line.strip().replace("\\n", r"\\n").replace("\\t", " "), MAX_SHELL_LINE_CHARS + 1)',
+        ('shown = clip_field(line.strip().replace("\\n", r"\\n").replace("\\t", " "), MAX_SHELL_LINE_CHARS + 2)',),
+        "It is only to be seen whether the line is too long.",
+    ),
+    (
+        "machines/rules.py",
+        "",
+        "MAX_STEPS = 80_000 # to take shell lines apart for one stop; 20 ms at most",
+        (
+            "MAX_STEPS = 79999 # to take shell lines apart for one stop; 20 ms at most",
+            "MAX_STEPS = 80001 # to take shell lines apart for one stop; 20 ms at most",
+        ),
+        BOUND,
+    ),
+    (
         "machines/shell.py",
         "",
         "TEXT_COST = 30 # to begin to read a text",

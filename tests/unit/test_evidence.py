@@ -99,6 +99,12 @@ def test_what_was_not_read_counts_and_the_person_learns_of_it():
     assert reason(edit(), unread="over 64 MiB")
 
 
+def test_a_line_of_300_characters_is_quoted_whole_and_of_a_longer_one_its_beginning():
+    line = "pytest | tail ".ljust(300, "x")
+    assert f"`{line}` does not count" in reason(line)
+    assert f"`{line}…` does not count" in reason(f"{line}x")
+
+
 def test_many_missing_checks_are_counted_and_a_few_named():
     missing = reason(checks=[f"pytest t{number}" for number in range(9)])
     assert missing.count("\n- `") == MAX_NAMED
@@ -253,6 +259,7 @@ def test_many_checks_and_patterns_leave_room_in_a_briefing():
     assert listed == lines[:-1]
     lines = evidence.describe_checks({**fields, "check_files": ["x" * 999] * 9}, {"COMPLETE": "COMPLETE"})
     assert sum(map(len, lines)) < 1000
+    assert lines[0].count("x") == 499  # of 500 characters
 
 
 def test_a_briefing_has_checks_only_for_a_loop_of_tailhook_and_a_signal_of_success():

@@ -51,6 +51,7 @@ PATHS = [
     ("a[-]b", "a-b", True),
     ("./src/*.py", "src/a.py", True),
     ("./a.py", "a.py", True),
+    ("././src/*.py", "src/a.py", True),
     ("./a.py", "src/a.py", False),
     ("docs/", "docs/a/b.md", True),
     ("docs/", "other/docs/a", False),
