@@ -318,6 +318,23 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         BOUND,
     ),
     (
+        "machines/rules.py",
+        "",
+        "MAX_COMPARED = 1 << 15 # letters of patterns to compare with paths for one stop, or steps as costly",
+        (
+            "MAX_COMPARED = 1 << 14 # letters of patterns to compare with paths for one stop, or steps as costly",
+            "MAX_COMPARED = 1 << 16 # letters of patterns to compare with paths for one stop, or steps as costly",
+        ),
+        BOUND,
+    ),
+    (
+        "machines/rules.py",
+        "expand_pattern",
+        "return expand_braces(pattern, MAX_PATTERNS + 1) # one more than a rule may have",
+        ("return expand_braces(pattern, MAX_PATTERNS + 2) # one more than a rule may have",),
+        "Two more than a rule may have are too many as well.",
+    ),
+    (
         "machines/shell.py",
         "",
         "TEXT_COST = 30 # to begin to read a text",

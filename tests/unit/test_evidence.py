@@ -109,6 +109,7 @@ def test_many_missing_checks_are_counted_and_a_few_named():
     missing = reason(checks=[f"pytest t{number}" for number in range(9)])
     assert missing.count("\n- `") == MAX_NAMED
     assert missing.endswith("- and 4 more, which a later stop names")
+    assert "more, which" not in reason(checks=[f"pytest t{number}" for number in range(MAX_NAMED)])
 
 
 # ---- which ends need it --------------------------------------------------------
@@ -260,6 +261,15 @@ def test_many_checks_and_patterns_leave_room_in_a_briefing():
     lines = evidence.describe_checks({**fields, "check_files": ["x" * 999] * 9}, {"COMPLETE": "COMPLETE"})
     assert sum(map(len, lines)) < 1000
     assert lines[0].count("x") == 499  # of 500 characters
+
+
+def test_a_briefing_counts_its_commands():
+    (one, _), (two, *_) = (
+        evidence.describe_checks({"began": BEGAN, "checks": checks}, {"DONE": "COMPLETE"})
+        for checks in (["pytest"], ["pytest", "ruff check"])
+    )
+    assert "only if this command has succeeded" in one
+    assert "only if each of these commands has succeeded" in two
 
 
 def test_a_briefing_has_checks_only_for_a_loop_of_tailhook_and_a_signal_of_success():

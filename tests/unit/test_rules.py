@@ -119,6 +119,15 @@ def test_an_edit_without_a_pattern_s_mark_does_not_match(pattern, path):
             assert any(mark in given_text for mark in marks) or not rule.concerns(Edit(whole, "e", [path]))
 
 
+@pytest.mark.parametrize(
+    ("pattern", "mark"),
+    [("src", b"src"), ("a/b", b"b"), ("*.py", b'.py"'), ("docs/**", b"docs"), ("d*/**", b'"'), ("a/*", b'"')],
+)
+def test_the_mark_of_a_pattern_is_the_text_that_each_matching_path_has(pattern, mark):
+    (found,) = Rule([pattern], "x").patterns()
+    assert found.mark() == mark
+
+
 def test_a_hundred_names_of_files_are_a_hundred_patterns():
     (rule,) = parse_rules([{"edited": [f"f{number}" for number in range(MAX_PATTERNS)], "ran": "x"}])
     assert rule.concerns(Edit("f99/a", "e"))
