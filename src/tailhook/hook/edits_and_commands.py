@@ -74,10 +74,6 @@ class Walk:
         for name, use_id, given, failed, offset in uses:
             if failed or given in seen:
                 continue
-            if name not in SHELL_TOOLS:
-                marks = marks or self.marks()
-                if not contains_any(given, marks):
-                    continue
             if name in SHELL_TOOLS:
                 command = text_member(given, "command") if contains_any(given, programs.marks) else ""
                 if not (command := programs.relevant(command)):
@@ -88,7 +84,11 @@ class Walk:
                     continue
                 self.offset, self.use_id = offset, use_id or ""
                 yield command
-            elif failed is None or not (path := edited_path(given)):
+            elif (
+                failed is None
+                or not contains_any(given, marks := marks or self.marks())
+                or not (path := edited_path(given))
+            ):
                 continue
             else:
                 if offset in repeated:

@@ -3,7 +3,7 @@
 import sys
 
 # Python compiles this file at every start: another line costs up to 100,000 instructions. To import the core would cost
-# 500,000 more: Python would list two folders and try five names.
+# 300,000 more: Python would list two folders and try five names.
 try:
     from _frozen_importlib import _load  # type: ignore[attr-defined]
     from _frozen_importlib_external import EXTENSION_SUFFIXES, spec_from_file_location

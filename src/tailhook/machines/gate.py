@@ -63,7 +63,11 @@ def decide(facts: Facts) -> "Verdict[list[str]]":
     missing, _ = unchecked(facts.rules, facts.happened)
     if not missing:
         return Verdict("allow", "no unchecked edit was found")
-    new = [one for one in missing if facts.blocked.isdisjoint((one[1].id, block_id(one[1], one[0])))]
+    new = [
+        (rule, edit, line, why)
+        for rule, edit, line, why in missing
+        if facts.blocked.isdisjoint((edit.id, block_id(edit, rule)))
+    ]
     if not new:
         return Verdict("allow", "a stop was blocked for these edits already")
     named = [*new, *(one for one in missing if one not in new)][:MAX_NAMED]
