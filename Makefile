@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test stress host host-matrix contracts fuzz faults sanitize coverage mutants bench load figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
+.PHONY: help demo test boards stress host host-matrix contracts fuzz faults sanitize coverage mutants bench load figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -20,8 +20,13 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 
 # Five workers for two processors: most tests wait for processes that they started. The browser's tests come first, so
 # the first worker has them. Idle workers take over tests from the end of its list only, so one browser runs.
-test: $(VENV)/built $(VENV)/test ## all tests, on every processor
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
+RUN_TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+BOARDS := tests/browser tests/unit/boards tests/contract/boards
+test: $(VENV)/built $(VENV)/test ## the tests of the hooks, the commands and the library, on every processor; TESTS=... others
+	$(RUN_TESTS) $(or $(TESTS),$(BOARDS:%=--ignore=%))
+
+boards: $(VENV)/built $(VENV)/test ## the tests of the daemon and its boards, on every processor
+	$(RUN_TESTS) $(BOARDS)
 
 stress: $(VENV)/built $(VENV)/test ## all tests beside four busy processes, RUNS (10) times, with each run's result and time
 	@.ci/stress
@@ -29,10 +34,10 @@ stress: $(VENV)/built $(VENV)/test ## all tests beside four busy processes, RUNS
 # If clang is installed, the core's coverage guides the inputs; libFuzzer's runtime is the one in atheris.
 fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each target; the code map's worst cases counted
 	$(BIN)/python tests/fuzz/markdown_linear.py
-	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property tests/contract/test_daemon_api.py \
-	    tests/contract/test_concurrency.py tests/unit/test_bench_rounds.py tests/contract/test_daemon_keeps.py \
-	    tests/contract/test_daemon_transcripts.py tests/contract/test_anatomy_command.py tests/unit/test_plates_inbox.py \
-	    $$(grep -l '^@given' tests/unit/*.py)
+	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n $(WORKERS) tests/fuzz tests/property tests/contract/boards/test_daemon_api.py \
+	    tests/contract/test_concurrency.py tests/unit/test_bench_rounds.py tests/contract/boards/test_daemon_keeps.py \
+	    tests/contract/boards/test_daemon_transcripts.py tests/contract/test_anatomy_command.py tests/unit/boards/test_plates_inbox.py \
+	    $$(grep -lr '^@given' tests/unit --include='*.py')
 	$(PYTHON) -m venv .venv-fuzz
 	.venv-fuzz/bin/python -m pip install --quiet '.[test]'
 	.venv-fuzz/bin/python -m pip install --quiet atheris || echo "no atheris for this machine: the inputs are not guided"
@@ -150,9 +155,9 @@ instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their b
 # `make test`: fewer random inputs, real transcripts, and the processes that may differ (what the hook imports, both its
 # forms, the daemon, the terminal board, the scan). Kills, crowds, sizes, the browser, the C compiler and the words of
 # pages do not depend on the interpreter.
-PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py \
-	daemon_start.py daemon_corrupt.py plates_process.py board_surroundings.py scan_command.py scan_formats.py \
-	usage_command.py install_command.py doctor_command.py)
+PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py plates_process.py \
+	scan_command.py scan_formats.py usage_command.py install_command.py doctor_command.py) \
+	$(addprefix tests/contract/boards/test_,daemon_start.py daemon_corrupt.py board_surroundings.py)
 ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py portable_c.py bench_rounds.py \
 	host_contracts.py contract_readers.py)
 # Tests of servers, which only the newest interpreter repeats.

@@ -5,29 +5,29 @@ Tests of whole processes are not among them: their processes run the installed p
 """
 
 HEALTH = " ".join(
-    f"unit/test_plates_{subject}.py"
+    f"unit/boards/test_plates_{subject}.py"
     for subject in (
         *("judgement", "last_words", "unprompted", "clocks", "host_processes", "turns"),
         *("looks", "look_limits", "health", "due"),
     )
 )
 WAITS = " ".join(
-    f"unit/test_plates_{subject}.py"
+    f"unit/boards/test_plates_{subject}.py"
     for subject in ("waits", "turn_ends", "sub_agents", "nameless_agents", "mcp_servers", "few_fields", "late_events")
 )
 DATABASE = " ".join(
-    f"unit/test_plates_{subject}.py"
+    f"unit/boards/test_plates_{subject}.py"
     for subject in ("database", "database_waits", "database_times", "database_reading", "placeholders")
 )
 SIGNS = " ".join(
-    f"unit/test_plates_{subject}.py"
+    f"unit/boards/test_plates_{subject}.py"
     for subject in ("approvals", "background", "host_status", "silence", "turns", "working_agents")
 )
-SHOWN = "unit/test_plates_turns.py unit/test_plates_activity.py unit/test_terminals.py"
+SHOWN = " ".join(f"unit/boards/test_{subject}.py" for subject in ("plates_turns", "plates_activity", "terminals"))
 LINES = "unit/test_commands.py unit/test_exits_of_lines.py"
-FACTS = " ".join(f"unit/test_plates_{subject}.py" for subject in ("background", "hidden", "projects", "turns"))
+FACTS = " ".join(f"unit/boards/test_plates_{subject}.py" for subject in ("background", "hidden", "projects", "turns"))
 LONG_SPOOL = "test_a_long_spool_arrives_once_and_in_order"  # takes longer than all the others
-INBOX = f"unit/test_plates_inbox.py --deselect tests/unit/test_plates_inbox.py::{LONG_SPOOL}"
+INBOX = f"unit/boards/test_plates_inbox.py --deselect tests/unit/boards/test_plates_inbox.py::{LONG_SPOOL}"
 
 TARGETS: dict[str, str] = {
     "machines/__init__.py": "unit/test_machines.py unit/test_idle.py unit/test_ralph.py unit/test_triage.py",
@@ -44,7 +44,9 @@ TARGETS: dict[str, str] = {
     "machines/key_looks.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/passwords.py": "unit/test_secrets.py unit/test_quoting.py",
     "machines/pem.py": "unit/test_secrets.py unit/test_quoting.py",
-    "machines/plates.py": f"{WAITS} unit/test_plates_machine.py property/test_plates_invariants.py {SIGNS} {HEALTH}",
+    "machines/plates.py": " ".join(
+        (WAITS, "unit/boards/test_plates_machine.py", "property/test_plates_invariants.py", SIGNS, HEALTH)
+    ),
     "machines/quoting.py": "unit/test_quoting.py unit/test_secrets.py",
     "machines/ralph.py": "unit/test_ralph.py property/test_ralph_invariants.py",
     "machines/secrets.py": "unit/test_secrets.py unit/test_quoting.py",
@@ -62,18 +64,18 @@ TARGETS: dict[str, str] = {
     "stores/loop.py": "unit/test_loop_stores.py property/test_edits.py",
     "stores/ralph.py": "unit/test_loop_stores.py",
     "stores/spool.py": f"unit/test_spool.py {INBOX}",
-    "board/terminals.py": "unit/test_terminals.py -k 'not postgresql'",
-    "plates/browsers.py": "unit/test_plates_browsers.py",
-    "plates/changes.py": f"{DATABASE} {FACTS} unit/test_terminals.py -k 'not postgresql'",
-    "plates/display.py": f"unit/test_board_view.py {SHOWN} -k 'not postgresql'",
+    "board/terminals.py": "unit/boards/test_terminals.py -k 'not postgresql'",
+    "plates/browsers.py": "unit/boards/test_plates_browsers.py",
+    "plates/changes.py": f"{DATABASE} {FACTS} unit/boards/test_terminals.py -k 'not postgresql'",
+    "plates/display.py": f"unit/boards/test_board_view.py {SHOWN} -k 'not postgresql'",
     "plates/health.py": HEALTH,
-    "plates/hub.py": "unit/test_plates_hub.py unit/test_plates_listed.py -k 'not postgresql'",
+    "plates/hub.py": "unit/boards/test_plates_hub.py unit/boards/test_plates_listed.py -k 'not postgresql'",
     "plates/inbox.py": INBOX,
     "plates/looks.py": HEALTH,
-    "plates/listed.py": "unit/test_plates_listed.py -k 'not postgresql'",
-    "plates/lister.py": "unit/test_plates_lister.py",
-    "plates/notice_settings.py": "unit/test_notices.py",
-    "plates/notices.py": "unit/test_notices.py",
-    "plates/timeline.py": "unit/test_board_view.py unit/test_plates_work.py",
-    "plates/waits.py": "unit/test_plates_wait_history.py -k 'not postgresql'",
+    "plates/listed.py": "unit/boards/test_plates_listed.py -k 'not postgresql'",
+    "plates/lister.py": "unit/boards/test_plates_lister.py",
+    "plates/notice_settings.py": "unit/boards/test_notices.py",
+    "plates/notices.py": "unit/boards/test_notices.py",
+    "plates/timeline.py": "unit/boards/test_board_view.py unit/boards/test_plates_work.py",
+    "plates/waits.py": "unit/boards/test_plates_wait_history.py -k 'not postgresql'",
 }

@@ -102,7 +102,7 @@ def tailhook(
     if not needs_interpreter(words, env):
         if words[:1] == ("doctor",):
             constants = {**DOCTOR, **constants}
-        imports_all = words[:1] in (("run",), ("doctor",)) or words[:2] == ("plates", "serve") or "--resume" in words
+        imports_all = words[:1] in (("run",), ("doctor",), ("plates",)) or "--resume" in words
         return command_server(imports_all).run(words, env, cwd, stdin, HANGS_S, constants)
     return subprocess.run(
         [sys.executable, "-m", "tailhook", *words],

@@ -86,10 +86,28 @@ def test_a_scan_that_waits_for_room_goes_on_when_it_is_stopped(file):
     assert scan.counts["records"] < 500_000
 
 
+@pytest.fixture
+def long_turns():
+    """Let each thread keep the GIL until it waits. What it does before a wait is seen only once it waits."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1000)  # seconds
+    yield
+    sys.setswitchinterval(interval)
+
+
+def waiting_in(function):
+    """Start a thread, and return it once it waits in `function`. Needs `long_turns`."""
+    begins = []
+    thread = in_thread(lambda: (begins.append(True), function()))
+    while not begins:
+        time.sleep(0)
+    return thread
+
+
+@pytest.mark.usefixtures("long_turns")
 def test_what_waits_for_a_batch_goes_on_when_the_scan_is_stopped():
     scan = begun()
-    threads = [in_thread(scan.take) for _ in range(3)]
-    time.sleep(0.1)
+    threads = [waiting_in(scan.take) for _ in range(3)]
     assert [thread.is_alive() for thread in threads] == [True] * 3
     scan.stop()
     assert all(map(ended, threads))
@@ -107,15 +125,27 @@ def interrupted():
     signal.signal(signal.SIGUSR1, before)
 
 
+@pytest.mark.usefixtures("long_turns")
 def test_a_signal_ends_the_wait_for_a_batch(interrupted):
-    timer = threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGUSR1))
-    timer.start()
-    with pytest.raises(InterruptedError, match="by the handler"):
+    main, waits = threading.get_ident(), []
+
+    def interrupt():
+        while not waits:
+            time.sleep(0)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    def take():
+        waits.append(True)
         begun().take()
-    timer.join()
+
+    thread = in_thread(interrupt)
+    with pytest.raises(InterruptedError, match="by the handler"):
+        take()
+    assert ended(thread)
 
 
 @UNTRACED
+@pytest.mark.usefixtures("long_turns")
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file):
     """Another thread keeps the GIL while this one has its batch and comes back from `take`, and sends the signal."""
@@ -130,55 +160,56 @@ def test_a_batch_is_freed_if_a_signal_comes_while_it_is_taken(interrupted, file)
             pass
         signal.pthread_kill(main, signal.SIGUSR1)
 
-    def run(scan, begins):
-        time.sleep(0.02)
+    def run(scan, waits, begins):
+        while not waits:
+            time.sleep(0)
         begins.append(True)
         scan_range(fd, 0, None, program, into=scan)
 
     def resident():
         return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1000)  # seconds; a thread that does not wait keeps the GIL so long
-    try:
-        for number in range(22):
-            if number == 2:
-                before = resident()
-            scan, begins = RangeScan(program), []
-            threads = [in_thread(interrupt, scan, begins), in_thread(run, scan, begins)]
-            with contextlib.suppress(InterruptedError):
-                scan.take()
-                time.sleep(1)
-            assert all(map(ended, threads))
-    finally:
-        sys.setswitchinterval(interval)
+    for number in range(22):
+        if number == 2:
+            before = resident()
+        scan, waits, begins = RangeScan(program), [], []
+        threads = [in_thread(interrupt, scan, begins), in_thread(run, scan, waits, begins)]
+        with contextlib.suppress(InterruptedError):
+            waits.append(True)
+            scan.take()
+            all(map(ended, threads))
+        assert all(map(ended, threads))
     if not SANITIZER:  # it keeps memory that was freed
         assert resident() - before < 20 << 20
 
 
+@pytest.mark.usefixtures("long_turns")
 def test_what_waits_for_a_batch_goes_on_at_an_end_although_the_next_range_begins():
-    late = 0
-    for _ in range(50):
+    in_time = 0
+    for _ in range(1000):
         scan, taken = RangeScan(RECORDS), []
-        thread = in_thread(lambda scan=scan, taken=taken: taken.append(scan.take()))
-        time.sleep(0.002)
+        thread = waiting_in(lambda scan=scan, taken=taken: taken.append(scan.take()))
+        time.sleep(0.002)  # it has the scan's lock only after it gave up the GIL
         scan.finish()
         scan.begin("t.jsonl", "s", "claude-code")
         thread.join(0.1)
         if thread.is_alive():  # it began to wait after the end
-            late += 1
             scan.finish()
+        else:
+            in_time += 1
         assert ended(thread)
         assert taken == [None]
-    assert late < 25
+        if in_time == 25:
+            break
+    assert in_time == 25
 
 
 @UNTRACED
+@pytest.mark.usefixtures("long_turns")
 def test_what_waits_for_a_batch_goes_on_when_the_scan_fails():
     limit = pytest.importorskip("_testcapi", reason="CPython's own tests are not installed")
     scan, error = begun(), None
-    thread = in_thread(scan.take)
-    time.sleep(0.1)
+    thread = waiting_in(scan.take)
     limit.set_nomemory(0)
     try:
         scan.feed(LARGE)

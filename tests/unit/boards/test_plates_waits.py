@@ -52,7 +52,7 @@ def test_an_mcp_server_asks_for_its_newest_tool():
 
 
 def test_the_machines_page_names_how_many_tools_are_kept():
-    page = Path(__file__).parents[2] / "docs/machines/plates.md"
+    page = Path(__file__).parents[3] / "docs/machines/plates.md"
     assert f"at most {MAX_OPEN_TOOLS} tools of a session" in page.read_text()
 
 

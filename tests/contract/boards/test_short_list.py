@@ -11,7 +11,7 @@ import pytest
 from support.host import tailhook, wait_until
 from support.tmux import needs_tmux, tmux_in
 
-PAGE = (Path(__file__).parents[2] / "docs" / "board.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "board.md").read_text()
 ASKED = {"question": "Which database?", "choices": ["PostgreSQL", "SQLite"]}
 LINE = '2 wait: shop "Which database?", api Bash rm -r build · 1 done · 1 run'
 

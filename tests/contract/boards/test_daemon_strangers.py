@@ -21,7 +21,7 @@ from tailhook.plates.connections import MAX_STRANGERS, STRANGER_TIMEOUT_S
 
 pytestmark = pytest.mark.system
 
-HOLDS = Path(__file__).parents[1] / "support" / "holds_connections.py"
+HOLDS = Path(__file__).parents[2] / "support" / "holds_connections.py"
 MAX_STDERR_BYTES = 10_000
 
 

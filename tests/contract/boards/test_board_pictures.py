@@ -1,6 +1,7 @@
 """The board's screens look like the saved pictures. A person has checked these.
 
-After a change of the screens: `pytest tests/contract/test_board_pictures.py --snapshot-update`, and look at them again.
+After a change of the screens, run `pytest tests/contract/boards/test_board_pictures.py --snapshot-update`, and look at
+them again.
 """
 
 import runpy
@@ -15,7 +16,7 @@ from support.host import ENVIRONMENT
 from support.terminal import Terminal
 from textual.widgets import Input
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "board.py"
+EXAMPLE = Path(__file__).parents[3] / "examples" / "board.py"
 
 
 @pytest.fixture
