@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test boards stress host host-matrix contracts fuzz faults sanitize coverage mutants bench load figures instructions interpreters corpora secret-rules pictures warm lint format clean threads engines extras
+.PHONY: help demo test boards stress host host-matrix contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora pictures warm lint format clean engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -58,21 +58,19 @@ faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the 
 
 # Chromium is not built with the sanitizers, and runs no line of Python.
 WITHOUT_BROWSER := --ignore=tests/browser
-sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
+# The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
+THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
+    -k "thread or order or stop or flooded or fails or batch or while_their_file"
+sanitize: ## the scan's threads with ThreadSanitizer, then the suite with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
+	$(PYTHON) -m venv .venv-threads
+	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
+	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
+	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
 	$(PYTHON) -m venv .venv-sanitize
 	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(or $(TESTS),$(WITHOUT_BROWSER))
-
-# The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
-THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
-    -k "thread or order or stop or flooded or fails or batch or while_their_file"
-threads: ## the scan's threads with a core built with ThreadSanitizer
-	$(PYTHON) -m venv .venv-threads
-	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
-	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
-	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage
@@ -121,10 +119,8 @@ warm: $(VENV)/built ## the goals of the pool, in one run, and its faults; the fi
 	$(BIN)/python benches/warm_goals.py --rounds $(ROUNDS)
 	$(BIN)/python benches/warm_faults.py
 
-load: $(VENV)/built $(VENV)/test ## what the boards cost with 10,000 sessions, 200 listeners and a spool of a million events, as a table (needs Chromium)
+figures: $(VENV)/built $(VENV)/test engines ## other figures in docs/performance.md: the boards with many sessions and listeners (needs Chromium); the daemon under load, killed, and with a long spool; scans on Daft
 	$(BIN)/python benches/boards_load.py
-
-figures: $(VENV)/built $(VENV)/test engines load ## other figures in docs/performance.md: the daemon under load, killed, and with a long spool; scans on Daft
 	$(BIN)/python benches/plates_load.py
 	$(BIN)/python benches/plates_load.py --kill
 	$(BIN)/python benches/plates_load.py --spool 100000
@@ -133,9 +129,6 @@ figures: $(VENV)/built $(VENV)/test engines load ## other figures in docs/perfor
 
 corpora: $(VENV)/built $(VENV)/test ## fetch the published corpora that tests compare with
 	PYTHONPATH=tests $(BIN)/python -m support.fetch_corpora
-
-secret-rules: $(VENV)/made ## the beginnings of keys that are masked, taken over from a maintained rule set
-	$(BIN)/python ext/secret_rules.py
 
 pictures: $(VENV)/built $(VENV)/test ## the pictures on the pages: of both boards, and of `tailhook anatomy` and `tailhook explain` (needs Chromium)
 	$(BIN)/python examples/board.py docs/images/board-terminal.svg

@@ -1,4 +1,4 @@
-# cython: freethreading_compatible=True, subinterpreters_compatible=own_gil, auto_pickle=False
+# cython: subinterpreters_compatible=own_gil, auto_pickle=False
 """The compiled core of tailhook: one extension module, included from parts."""
 
 # All parts share one name space; imports.pxi holds every cimport. A struct must be included before the parts that use

@@ -74,16 +74,23 @@ def patient_pool(home, site):
         yield one
 
 
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    """Yield a running daemon that the tests of a module share."""
+@pytest.fixture(scope="session")
+def shared_daemon(tmp_path_factory):
+    """Yield a running daemon that the tests of a worker share."""
     with daemon_in(tmp_path_factory.mktemp("daemon")) as one:
         yield one.start()
 
 
+@pytest.fixture(scope="module")
+def daemon(shared_daemon):
+    """Return a running daemon without plates, which a module's tests share."""
+    shared_daemon.remove_plates()
+    return shared_daemon
+
+
 @pytest.fixture
 def own(tmp_path):
-    """Yield a daemon for one test; it is not started. The module's own daemon makes its tables."""
+    """Yield a daemon for one test; it is not started. Its database has empty tables."""
     with daemon_in(tmp_path) as one:
         one.finds_tables = True
         yield one
@@ -192,7 +199,7 @@ def own_daemon(tmp_path, monkeypatch):
 
 @pytest.fixture
 def board_daemon(daemon, monkeypatch):
-    """Return the module's daemon, without plates; this process takes it for its user's daemon, too."""
+    """Return the shared daemon, without plates; this process takes it for its user's daemon, too."""
     daemon.remove_plates()
     take_for_users(daemon, monkeypatch)
     return daemon
