@@ -192,7 +192,7 @@ cdef inline int match_run_over(MatchRun* run, const MatchCell* cells, size_t win
 
 
 cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexcept nogil:
-    """Find patterns whose window is at `window` and that begin at `start` or later.
+    """Find patterns with their window at `window` that begin at `start` or later.
 
     Returns what `match_run_report` does.
     """

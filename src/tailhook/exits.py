@@ -44,9 +44,9 @@ def signals_as_exits() -> Iterator[None]:
 
 @contextmanager
 def signals_held() -> Iterator[None]:
-    """Let the exceptions of `signals_as_exits` wait until this block has ended. Not to be nested.
+    """Raise the exceptions of `signals_as_exits` only after this block. Such blocks must not be nested.
 
-    Otherwise, if a signal comes before a call has returned, the call's files are left.
+    Without the block, a signal during a call that makes files could leave these files.
     """
     global _held
     _held = []

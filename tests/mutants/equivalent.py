@@ -90,7 +90,7 @@ EQUIVALENT: list[tuple[str, str, str, tuple[str, ...], str]] = [
         "reload",
         "self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=False).st_mtime",
         ("self.changed = posix.stat(self.name, dir_fd=self.folder, follow_symlinks=True).st_mtime",),
-        "The file was read before, and that fails for a link; only a link that takes its place in between differs.",
+        "The file was read before, and reading fails for a link. Only a link that takes its place in between differs.",
     ),
     (
         "stores/frontmatter.py",

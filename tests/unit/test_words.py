@@ -268,13 +268,16 @@ RELATIVE = re.compile(
     r"|against)\s)(?:which|whom)\b"
     r"|\bwhose\b|\bwho\b|(?<!\bso\s)\b([\w`)'\"%*]+)\s+that\b(?!\s*(?:[.,;:)\]|]|$))"
 )
+# A further clause behind a relative one. Before these words, "that" is not a relative pronoun.
+FURTHER = re.compile(r"\b(?:and|or) that\b(?!\s*(?:[.,;:)\]|]|$))(?! (?:of|its?|they)\b| \w+'s\b)")
 MAYBE_RELATIVE = re.compile(r"\b(?:that|which|whom|whose|who)\b")
 
 
 def relative_clauses(sentence):
     """Return how many relative clauses a sentence has, as far as a search can see it."""
     before = [match[1] for match in RELATIVE.finditer(sentence)]
-    return sum(word is None or not NOT_RELATIVE.match(word) for word in before)
+    count = sum(word is None or not NOT_RELATIVE.match(word) for word in before)
+    return count + len(FURTHER.findall(sentence)) if count else 0
 
 
 def pieces(path, text):
@@ -312,6 +315,10 @@ def test_a_sentence_has_at_most_one_relative_clause():
         ("A folder whose files have names that are not UTF-8.", 2),
         ("the file to which a program that is started appends a line", 2),
         ("`install` writes hooks that a launcher which the host starts runs, for a session that begins.", 2),
+        ("Return the plates that are open and that the daemon looks after.", 2),
+        ("A session that ends, or that waits.", 2),
+        ("Report that the daemon runs, and that it is old.", 0),
+        ("A program that runs, and that of its parent.", 1),
         ("Report that the daemon, which runs, is so old that it must end.", 1),
         ("Print that the file that is damaged was renamed, so that the next run works.", 1),
         ("If the host allows that, it waits for that folder.", 0),

@@ -148,7 +148,7 @@ class AnsweredRuns:
         return self.answered
 
     def read(self) -> None:
-        """Read the records, and count the runs with one. Raises NoPoolError if they cannot be read."""
+        """Read the records, and count the runs that have a record. Raises NoPoolError if they cannot be read."""
         self.new_runs = 0
         try:
             times = read_times(self.folder).values()

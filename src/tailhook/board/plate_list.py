@@ -58,7 +58,7 @@ def group_in(plate: PlateOut) -> BoardGroup:
 
 
 def urgency_of(plate: PlateOut) -> int:
-    """Return the rank of a session if there is no room for all that sessions ask; the smallest gets room first."""
+    """Return a session's rank, for a small screen. What the session with the smallest rank asks is shown first."""
     activity = plate["activity"]
     if plate["status"] is Status.ERROR:
         return 3
@@ -227,7 +227,7 @@ class PlateList(ScrollView, can_focus=True):
         return found
 
     def toggle_folds(self) -> None:
-        """Unfold all plates, or fold those that may be."""
+        """Unfold all plates. If all are unfolded, fold those that may be folded."""
         self.unfolded = len(self.plates) < len(self.given)
         self.lay_out()
 

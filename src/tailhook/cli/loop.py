@@ -510,7 +510,7 @@ def change_top(how: str, now: float, change: Callable[[dict[str, Any]], dict[str
 
 
 def adopt_loop(arguments: argparse.Namespace) -> None:
-    """Make the loop this session's, or that of the next one that gets a prompt or stops."""
+    """Give the loop to this session, or to the next one that gets a prompt or stops."""
     now, owner = time.time(), current_session() or CLAIM
     loop = find_live_loop(now)
     with changing(loop):

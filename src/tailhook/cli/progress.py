@@ -54,11 +54,11 @@ class ProgressBar:
             self.drawn_at = time.monotonic()
 
     def hide(self) -> None:
-        """Remove it from the terminal until it is drawn again."""
+        """Remove the bar from the terminal until it is drawn again."""
         self.bar.stop()
 
     def end(self) -> None:
-        """Remove it from the terminal and show the cursor, even if a signal interrupts rich meanwhile."""
+        """Remove the bar from the terminal and show the cursor, even if a signal interrupts rich meanwhile."""
         with suppress(IndexError):  # rich's stop undoes steps that its start has not done yet
             self.bar.stop()
         if self.was_begun:

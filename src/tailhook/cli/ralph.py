@@ -340,7 +340,7 @@ def describe_ralph_change(loop: store.RalphFile, how: str) -> list[str]:
 
 
 def adopt_ralph(arguments: argparse.Namespace) -> None:
-    """Make the loop this session's, or that of the next one that gets a prompt or stops."""
+    """Give the loop to this session, or to the next one that gets a prompt or stops."""
     loop, owner = find_live_ralph(), current_session() or CLAIM
     with changing(loop):
         if not is_ralph_live(loop):

@@ -338,7 +338,7 @@ def project_argument(word: str) -> str:
 
 
 class Terminated(BaseException):
-    """The process must end because of a signal: its argument."""
+    """The process must end because of a signal. The argument is the signal's number."""
 
 
 def raise_terminated(number: int, _: object) -> None:

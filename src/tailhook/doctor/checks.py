@@ -200,7 +200,9 @@ def find_duplicates(survey: Survey) -> Iterator[Finding]:
 
 
 def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a finding if plates or a loop's machine is installed, but not for all its events: by an older version.
+    """Yield a finding if plates or a loop's machine is installed, but not for all its events.
+
+    An older version of tailhook installed it then.
 
     installed: the places of one host.
     """
@@ -331,9 +333,11 @@ def check_config_file(
 
 
 def find_overridden_machines(path: str, values: Mapping[str, Any], installed: Sequence[Installed]) -> Iterator[Finding]:
-    """Yield a note for each hook whose argv names other machines than the user's file: those of the argv count.
+    """Yield a note for each hook whose argv names other machines than the user's file.
 
-    values: what the file holds.
+    Such a hook asks the machines of its argv.
+
+    values: of the user's file, at `path`.
     """
     wanted = config.usable_values(values.get("hook"), config.KEYS["hook"]).get("machines")
     if wanted is None:
@@ -445,7 +449,7 @@ def flatten_keys(section: str, keys: dict[str, Any]) -> Iterator[tuple[str, Any]
 
 
 def nested(key: str, value: object) -> dict[str, Any]:
-    """Return a section with one key. A dot in it stands for an object inside of the section."""
+    """Return a section with one key. For `outer.inner`, the section has an object `outer` with the key `inner`."""
     outer, dot, inner = key.partition(".")
     return {outer: {inner: value}} if dot else {key: value}
 

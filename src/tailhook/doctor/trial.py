@@ -110,9 +110,9 @@ def try_hook(file: HooksFile, hook: Hook, rounds: int = ROUNDS, path: str = "") 
 def time_hook(stage: "Stage", command: Sequence[str], in_python: Sequence[str], client: str, rounds: int) -> Trial:
     """Return the times of a hook that answers. Raises OSError and TimeoutExpired.
 
-    command: it.
-    in_python: its cold form.
-    client: the path of its native client, "" for the cold form.
+    command: of the hook.
+    in_python: the hook's cold form.
+    client: the path of the hook's native client, "" for the cold form.
     """
     bare = [in_python[0], "-I", "-S", "-c", "pass"]
     if not client:

@@ -139,7 +139,7 @@ def scan_file(scan: RangeScan, part: FileRange, problems: list[ScanProblem]) -> 
 
 
 def open_file(part: FileRange) -> OpenSource:
-    """Open the file of a range, or a copy of an object whose name is that of a compressed one."""
+    """Open the file of a range. An object with the name of a compressed file is copied first."""
     opened = open_source(part.source, part.version)
     if isinstance(opened.file, UrlFile):  # only its name looks compressed
         opened = OpenSource(copy_to_temporary(opened.file, (), part.path), True, part.path, False)

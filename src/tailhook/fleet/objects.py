@@ -317,7 +317,7 @@ class ObjectReader:
 
 
 class ObjectFile(io.RawIOBase):
-    """An object as a seekable file. Its head is known; what is behind it is fetched when it is read."""
+    """An object as a seekable file. Its head is known. The rest is fetched when it is read."""
 
     def __init__(self, part: FileRange, head: bytes) -> None:
         self._part, self._head = part, head

@@ -272,7 +272,7 @@ def error_of(payload: "Payload") -> str:
 
 
 def session_terminal() -> dict[str, str]:
-    """Return the set ones of the variables that name the session's terminal."""
+    """Return the variables that name the session's terminal, without missing ones."""
     found = {name: environment(name.encode()) for name in TERMINAL_VARIABLES}
     return {name: value for name, value in found.items() if 0 < len(value) <= MAX_REPORTED_CHARS}
 

@@ -107,7 +107,7 @@ class DecidingMachine(Protocol):
 
 
 class LoopBriefing(Protocol):
-    """The module `tailhook.machines.<name>_briefing` of a machine that `repeats` is set for. It is pure, too."""
+    """The module `tailhook.machines.<name>_briefing` of a machine with `repeats`. It is pure, too."""
 
     def is_live(self, *args: Any, **kwargs: Any) -> bool:
         """Return whether a state, the first argument, is a running loop of any session."""

@@ -71,7 +71,7 @@ class TranscriptTurn:
         return self.event.final_text()
 
     def work(self) -> "Work | None":
-        """Return the background work that ends by itself, or that wakes the agent once; None without any."""
+        """Return the background work that ends by itself or wakes the agent once; None without any."""
         tasks, wake_ups = map(self.event.payload.get, ("background_tasks", "session_crons"))
         if not (tasks or wake_ups):
             return None

@@ -161,7 +161,7 @@ class HooksFile(NamedTuple):
     def install_command(self, path: str = "") -> str:
         """Return the command that installs the hooks into the host's file at a path.
 
-        path: "" for the user's file, like the path of no scope.
+        path: of a scope's file. For "" and any other path, the command is that for the user's file.
         """
         host = [] if self.name == DEFAULT else ["--host", self.name]
         scope = next((scope for scope in self.paths if path and self.path(scope) == path), "user")

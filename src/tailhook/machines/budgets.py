@@ -143,7 +143,7 @@ def measure(fields: "Mapping[str, Any]", now: float) -> "dict[str, tuple[int | N
 def ask_to_wrap_up(verdict: "Verdict[ChangeT]", spent: str, is_refused: bool) -> "Verdict[ChangeT]":
     """Return the verdict of a block, and make it the beginning of the loop's last turn.
 
-    spent: what it has spent.
+    spent: what the loop has spent.
     is_refused: whether the agent reads in the same reason which checks are missing.
     """
     verdict.why = f"{verdict.why}, {spent}"

@@ -25,7 +25,7 @@ class Turn(Protocol):
         ...
 
     def work(self) -> Work | None:
-        """Return the background work that ends by itself, or that wakes the agent once; None without any."""
+        """Return the background work that ends by itself or wakes the agent once; None without any."""
         ...
 
     def place(self) -> str:

@@ -24,7 +24,7 @@ SENT_PROMPT = "To go on without it, send the agent a prompt."
 
 
 class Work:
-    """The background work of a session that ends by itself, or that wakes the agent once.
+    """The background work of a session. All of it ends by itself, or wakes the agent once.
 
     names: what a message calls each piece, by its id.
     turn: what the agent did since the stop before.

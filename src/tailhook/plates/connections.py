@@ -54,7 +54,7 @@ class Strangers:
         self.connections[connection] = None
 
     def remove(self, connection: "Connection") -> None:
-        """Remove a connection that has sent a token, or that is lost."""
+        """Remove a connection: it has sent a token, or it is lost."""
         self.connections.pop(connection, None)
 
 

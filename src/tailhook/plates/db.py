@@ -471,9 +471,9 @@ class Database:
             ]
 
     def open_plates(self, owner: str | None) -> list[Plate]:
-        """Return the plates that are not closed and that the daemon with this spool's id looks after.
+        """Return the open plates of the daemon with this spool's id.
 
-        owner: None for those that no daemon looks after.
+        owner: None for those of no daemon.
         """
         with self.engine.connect() as tx:
             return [plate_of(row) for row in tx.execute(SELECT_OWNED, {"owner": owner}).mappings()]

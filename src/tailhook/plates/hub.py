@@ -436,6 +436,6 @@ class Hub:
 def event(name: str, data: str, event_id: str | None = None) -> bytes:
     """Return an event of the stream, as it is sent.
 
-    event_id: what a listener sends as `Last-Event-ID` to get only what changed since.
+    event_id: a listener sends it as `Last-Event-ID` to get only later changes.
     """
     return ServerSentEvent(data, event=name, id=event_id).encode()

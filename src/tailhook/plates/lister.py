@@ -107,7 +107,7 @@ def find_claude() -> str | None:
 
 
 class Lister:
-    """Publishes the sessions that Claude Code lists and that no hook has reported, while a board is open.
+    """Publishes the sessions in Claude Code's list without a report from a hook, while a board is open.
 
     All methods run in the event loop's thread.
 
@@ -153,7 +153,7 @@ class Lister:
                 delay = LIST_INTERVAL_S
 
     async def rest(self, seconds: float) -> bool:
-        """Wait for some seconds, or until no board is open or another one was opened. Returns whether that ended it."""
+        """Wait for some seconds; return early, with True, if no board is open or another one was opened."""
         opened = self.hub.opened
         for _ in range(round(seconds / LIST_INTERVAL_S)):
             await self.sleep(LIST_INTERVAL_S)

@@ -124,7 +124,7 @@ def is_foreground() -> bool:
 def register(run_id: str, pid: int, started: int) -> None:
     """Register the session, so that the boards show it before its first event. Without a daemon, do nothing.
 
-    If its end was reported before, nothing but its process shows the daemon that it has ended.
+    If its end was reported before this, the daemon learns of the end from the process alone.
 
     started: of `process_start`. 0 on Linux: the process has ended, and nothing is registered.
     """

@@ -367,7 +367,7 @@ class Pool:
                 self.table.set_state(number, FREE)
 
     def end(self, *_: object) -> None:
-        """Leave at the next look; a signal asked for it."""
+        """Leave when the loop looks next, because a signal asked for it."""
         if self.ends_by is None:
             self.ends_by = monotonic() + WORKER_END_TIMEOUT_S
 

@@ -350,7 +350,7 @@ def usage(files: Files, question: Question) -> list[Row]:
     counting record. Missing values come first.
 
     An occurrence of a response is an assistant record with an object `message.usage`, or such a record in the
-    `data.message` of a progress record. Occurrences whose model is `<synthetic>`, or that are API errors, do not count.
+    `data.message` of a progress record. Occurrences with the model `<synthetic>` and API errors do not count.
 
     A response is known by (message id, request id). Without a request id it is known by the message id, without a
     message id by the request id, without both by the uuid; an occurrence with none of them is a response. If one

@@ -57,8 +57,8 @@ def find_object(line: bytes) -> tuple[str | None, bool]:
     """Return the JSON text of the object that is a line's record, None without one, and whether the line is broken.
 
     A byte order mark at the start of a line is ignored. In a broken line it is the last complete object that starts the
-    line, follows another complete object, or ends where the line ends, apart from blank space and NULs, and that is not
-    nested in a torn record.
+    line, follows another complete object, or ends where the line ends, apart from blank space and NULs. Objects nested
+    in a torn record are left out.
     """
     text = line.decode("utf-8", "tailhook.mark").removeprefix("\ufeff")
     if is_object(text):

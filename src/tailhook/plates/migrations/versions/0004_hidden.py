@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the columns, the table and the index."""
     op.drop_table("event_counts")
     op.drop_index("ix_events_received_at", "events")
     for name in ("hidden_at", "background", "folder"):
