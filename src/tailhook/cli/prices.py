@@ -150,9 +150,9 @@ def is_price(value: object) -> bool:
 
 
 def price_of(facts: Mapping[str, Any], name: str, ending: str) -> Decimal:
-    """Return the price of a token. Tokens of a cache that have no price cost what other tokens of a prompt cost.
+    """Return the price of a token. Without a price for a cache's tokens, the price of a prompt's other tokens counts.
 
-    Those that stay for an hour and have no price of their own cost what those for five minutes cost.
+    Without a price for an hour in the cache, the price for five minutes counts.
     """
     names = [name]
     if name == HOUR_RATE:

@@ -70,7 +70,7 @@ class Trial(NamedTuple):
 
     @property
     def warm_ratio(self) -> float:
-        """The warm form's time, times that of the native program."""
+        """The warm form's time as a multiple of the native program's."""
         return self.warm_ms / self.true_ms
 
 

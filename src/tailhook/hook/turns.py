@@ -82,7 +82,7 @@ class TranscriptTurn:
         return Work(names, self) if names else None
 
     def place(self) -> str:
-        """Return where the next turn begins, in bytes, 0 if the transcript cannot be read, and the time."""
+        """Return where the next turn begins (in bytes; 0 if the transcript cannot be read), and the time."""
         return f"{self.end}@{self.event.now:.3f}"
 
     def place_at(self, time: object) -> str:

@@ -37,7 +37,7 @@ def brief(
     The parameters are those of `decide`. The verdict's reason is the briefing. If the loop belongs to another session,
     the verdict has a message for the person instead. Return None if there is nothing to give or to save.
 
-    is_persons: returns whether the prompt is a person's: then the loop does not wait any more for what it waited for.
+    is_persons: returns whether the prompt is a person's: then the loop stops waiting.
     """
     if not is_live(state, now, stale_after) or not isinstance(state, dict):
         return None

@@ -228,10 +228,10 @@ class Database:
     def close_earlier_sessions(self, report: Report) -> None:
         """Close the other sessions of a process in which a session has started.
 
-        A process of Claude Code has one session (2.1.329). Its hook for the end of the one before, at /clear, may be
-        killed. A guessed process may be a host's with several sessions.
+        A process of Claude Code has one session (2.1.329). At /clear, the hook for the end of the earlier session
+        may be killed. A guessed process may be a host's with several sessions.
 
-        On macOS no hook knows when the process started. If it is another one with the same id, the first has ended.
+        On macOS no hook knows when the process started. If another process has the same id, the first one has ended.
         """
         if not report.leads_to_a_prompt() or report.pid is None or report.pid_is_guess:
             return

@@ -26,7 +26,7 @@ class NoticeSendingError(TailhookError):
 
 
 class Courier:
-    """Sends notices, and logs a failure unless it is the one before again.
+    """Sends notices, and logs a failure unless it repeats the last one.
 
     failures: of each target whose last notice failed.
     """

@@ -71,7 +71,7 @@ def read_title(path: str) -> Title | None:
 def title_at_end(file: io.FileIO) -> Title | None:
     """Return the title that Claude Code (2.1.329) wrote of a session, or None if its transcript's end has none.
 
-    The person's replaces the host's.
+    A title that the person gave replaces the host's.
 
     Raises OSError.
     """

@@ -54,6 +54,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the tables."""
     for name in ("spool", "events", "plates"):
         op.drop_table(name)

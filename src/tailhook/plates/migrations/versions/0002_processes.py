@@ -14,6 +14,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the columns."""
     op.drop_column("plates", "keeper")
     op.drop_column("plates", "pid_is_guess")

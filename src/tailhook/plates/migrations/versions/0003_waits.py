@@ -28,7 +28,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the columns and the table."""
     op.drop_table("unknown_events")
     for name in ("agent_id", "tool_use_id"):
         op.drop_column("events", name)

@@ -19,6 +19,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the columns."""
     for name in (*TEXT_COLUMNS, *TIME_COLUMNS):
         op.drop_column("plates", name)

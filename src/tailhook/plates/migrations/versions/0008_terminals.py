@@ -14,6 +14,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Remove the columns."""
     for name in ("agent_program", "terminal"):
         op.drop_column("plates", name)

@@ -13,5 +13,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Remove the column."""
     op.drop_column("plates", "context_used")
