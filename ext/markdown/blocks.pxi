@@ -77,8 +77,11 @@ cdef inline int md_push_block(MdBlocks* b, size_t start, size_t end, int kind) n
     return md_push_span(&b.map.blocks, &b.map.block_count, &b.map.block_capacity, start, end, kind)
 
 
-cdef inline bint md_holds_special(MdBlocks* b, size_t start, size_t end) noexcept nogil:
-    """Return whether text[start:end) has a special byte. Positions ascend, so no byte is searched twice."""
+cdef inline bint md_find_special(MdBlocks* b, size_t start, size_t end) noexcept nogil:
+    """Search text[start:end) for a special byte. Return whether it has one.
+
+    The next one is kept: positions ascend, so no byte is searched twice.
+    """
     if b.special < start:
         b.special = md_next_mark(b.map.marks, MD_SPECIALS, start)
     return b.special < end
@@ -109,7 +112,7 @@ cdef int md_take_definitions(MdBlocks* b) noexcept nogil:
 cdef int md_close_paragraph(MdBlocks* b) noexcept nogil:
     if b.text[b.leaf_start] == c'[' and md_take_definitions(b) < 0:
         return -1
-    if md_holds_special(b, b.leaf_start, b.leaf_end):
+    if md_find_special(b, b.leaf_start, b.leaf_end):
         return md_push_block(b, b.leaf_start, b.leaf_end, MD_PROSE)
     b.map.line_count = b.leaf_lines
     return 0
@@ -175,8 +178,8 @@ cdef bint md_is_rest_blank(const MdBlocks* b, size_t p) noexcept nogil:
     return p == b.end
 
 
-cdef bint md_starts_rule(MdBlocks* b) noexcept nogil:
-    """Return whether a thematic break starts here (section 4.1).
+cdef bint md_try_rule(MdBlocks* b) noexcept nogil:
+    """Try to read a thematic break here (section 4.1). Return whether there is one.
 
     If a try fails at a byte, all tries from earlier bytes fail, too. That is noted, because items may nest here.
     """
@@ -414,7 +417,7 @@ cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
     if c == c'#' and md_starts_heading(b):
         if md_close_to(b, depth) < 0:
             return -1
-        return -1 if md_holds_special(b, b.first, b.end) and md_push_block(b, b.first, b.end, MD_PROSE) < 0 else 1
+        return -1 if md_find_special(b, b.first, b.end) and md_push_block(b, b.first, b.end, MD_PROSE) < 0 else 1
     if (c == c'`' or c == c'~') and md_starts_fence(b):
         if md_close_to(b, depth) < 0:
             return -1
@@ -434,7 +437,7 @@ cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
         ended = md_end_with_underline(b)
         if ended:
             return ended
-    if (c == c'*' or c == c'-' or c == c'_') and md_starts_rule(b):
+    if (c == c'*' or c == c'-' or c == c'_') and md_try_rule(b):
         return -1 if md_close_to(b, depth) < 0 else 1
     return 0
 

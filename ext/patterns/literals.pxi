@@ -61,7 +61,7 @@ def promises(source, bint own_line=False):
                 opening = tag
             elif opening:
                 match_lines_advance(&lines, opening.start)
-                if not own_line or match_stands_alone(&lines, opening.start, tag.end):
+                if not own_line or match_note_margins(&lines, opening.start, tag.end):
                     start = opening.end
                     size = <Py_ssize_t>tag.start - start
                     if size != last_size or memcmp(text.data + start, text.data + last_start, size) != 0:

@@ -1,6 +1,6 @@
 # Decides which matches count: alone on their line, outside code.
 #
-# Gives: match_find_counting, match_hits_sort, match_order_hits; MatchLines, match_lines_advance, match_stands_alone.
+# Gives: match_find_counting, match_hits_sort, match_order_hits; MatchLines, match_lines_advance, match_note_margins.
 # Needs: match_find (patterns/automaton.pxi), md_build_map (markdown/code_map.pxi), md_list_marker_end
 # (markdown/grammar.pxi), utf8_char_at (text/utf8.pxi).
 #
@@ -55,8 +55,11 @@ cdef inline size_t match_marker_length(const uint8_t* text, size_t length, size_
     return end - at if end else 0
 
 
-cdef bint match_stands_alone(MatchLines* lines, size_t start, size_t end) noexcept nogil:
-    """Return whether text[start:end] is alone on its line or lines. It begins on the current line."""
+cdef bint match_note_margins(MatchLines* lines, size_t start, size_t end) noexcept nogil:
+    """Note the blanks around text[start:end]. Return whether it is alone on its line or lines.
+
+    It begins on the current line.
+    """
     cdef const uint8_t* text = lines.text
     cdef size_t width, at
     while lines.margin < start:
@@ -115,7 +118,7 @@ cdef int match_find_counting(
         hit = &hits.items[i]
         match_lines_advance(&lines, hit.start)
         hit.line = lines.number
-        if not own_line or match_stands_alone(&lines, hit.start, hit.end):
+        if not own_line or match_note_margins(&lines, hit.start, hit.end):
             hits.items[kept] = hit[0]
             kept += 1
             reach = max(reach, hit.end)

@@ -72,7 +72,7 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
             kept = begin
             for k in range(begin, run.hits.count):
                 match_lines_advance(&lines, run.hits.items[k].start)
-                if match_stands_alone(&lines, run.hits.items[k].start, run.hits.items[k].end):
+                if match_note_margins(&lines, run.hits.items[k].start, run.hits.items[k].end):
                     run.hits.items[kept] = run.hits.items[k]
                     kept += 1
             run.hits.count = kept

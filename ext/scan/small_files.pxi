@@ -20,8 +20,8 @@ cdef struct ScanSmallFile:
     size_t size
 
 
-cdef bint scan_is_own_file(Cursor start, Cursor end, RecSlice* session) noexcept nogil:
-    """Return whether a file begins with a record of Claude Code that has an id and a session.
+cdef bint scan_find_own_session(Cursor start, Cursor end, RecSlice* session) noexcept nogil:
+    """Find the session of a file. Return whether it begins with a record of Claude Code that has an id and a session.
 
     session: set to the session's id, without its quotes.
     """
@@ -69,7 +69,7 @@ cdef size_t scan_small_files(
             return done
         if not os_read_file(files[done].opened, run.block, files[done].size):
             return done
-        if not scan_is_own_file(run.block, run.block + files[done].size, &session):
+        if not scan_find_own_session(run.block, run.block + files[done].size, &session):
             return done
         run.place = ScanPlace(
             <Cursor>files[done].path, files[done].path_bytes, session.start, session.end - session.start,

@@ -1,6 +1,6 @@
 # Ids that were read before: of tools' results, and of records, because hosts write some records twice.
 #
-# Gives: RecIds, rec_find_id, rec_add_id, rec_is_new, SeenRecords, repeated_records. For Python: the last two.
+# Gives: RecIds, rec_find_id, rec_add_id, rec_note_record, SeenRecords, repeated_records. For Python: the last two.
 # Needs: the window (transcript/window.pxi), rec_next_uuid (transcript/uuids.h), rec_find (transcript/bad_lines.pxi),
 # rec_value_is_string (transcript/fields.pxi), Record (transcript/record_class.pxi), text_hash (text/view.pxi).
 #
@@ -61,8 +61,8 @@ cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
     return 0
 
 
-cdef bint rec_is_new(RecIds* seen, RecFields* fields) except -1:
-    """Return whether a record's uuid is new, and keep it. A record without a uuid, or with "", is always new."""
+cdef bint rec_note_record(RecIds* seen, RecFields* fields) except -1:
+    """Keep a record's uuid. Return whether it is new. A record without a uuid, or with "", is always new."""
     cdef RecSlice* uuid = &fields.top[FIELD_UUID]
     if not rec_value_is_string(uuid) or uuid.end - uuid.start == 2:
         return True
@@ -134,7 +134,7 @@ cdef class SeenRecords:
         PyMem_RawFree(self.ids.slots)
 
     def add(self, Record record not None):
-        return rec_is_new(&self.ids, &record.fields)
+        return rec_note_record(&self.ids, &record.fields)
 
 
 def repeated_records(file, start=0, end=None, max_line=None):
@@ -148,7 +148,7 @@ def repeated_records(file, start=0, end=None, max_line=None):
     try:
         win_open(&window, file, start, end, max_line, True)
         while win_step(&window, &line):
-            if rec_find(line.start, line.end, &fields) and not rec_is_new(&seen.ids, &fields):
+            if rec_find(line.start, line.end, &fields) and not rec_note_record(&seen.ids, &fields):
                 found.add(line.offset)
         return found
     finally:

@@ -3,7 +3,7 @@
 # Gives: nothing to other parts. For Python: reverse_lines, forward_lines, reverse_records, forward_records,
 # reverse_messages.
 # Needs: the window (transcript/window.pxi), RecFields (transcript/fields.pxi), rec_find (transcript/bad_lines.pxi),
-# SeenRecords, rec_is_new and repeated_records (transcript/ids.pxi),
+# SeenRecords, rec_note_record and repeated_records (transcript/ids.pxi),
 # rec_message and rec_may_hold_message (transcript/records.pxi), rec_copy (transcript/record_class.pxi), bytes_between
 # (text/view.pxi), JsonColumn and json_scan_row (json/columns.pxi), json_skip_space (json/grammar.pxi).
 
@@ -96,7 +96,7 @@ cdef class LineIterator:
                     continue
                 if self.without is not None and line.offset in self.without:
                     continue
-                if self.seen is not None and self.is_repeated(&fields, line.offset):
+                if self.seen is not None and not self.note_record(&fields, line.offset):
                     continue
                 if rec_value_is(&fields.top[FIELD_SUBTYPE], LIT(b"compact_boundary")):
                     self.saw_compaction = True
@@ -110,14 +110,14 @@ cdef class LineIterator:
         finally:
             os_flag_leave(&self.busy)
 
-    cdef bint is_repeated(self, RecFields* fields, int64_t offset) except -1:
-        """Return whether a record was returned before, or an earlier line repeats it: then the earlier one is returned.
+    cdef bint note_record(self, RecFields* fields, int64_t offset) except -1:
+        """Keep a record's uuid. Return False if the record was returned before, or if it repeats an earlier line.
 
         Backwards, the earlier lines are searched only after passing a compaction: then all of the file is read.
         """
         if self.saw_compaction and self.without is None and not self.window.forward:
             self.without = repeated_records(self.file)
-        return (self.without is not None and offset in self.without) or not rec_is_new(&self.seen.ids, fields)
+        return (self.without is None or offset not in self.without) and rec_note_record(&self.seen.ids, fields)
 
     cdef void note_message(self, RecFields* fields, int64_t offset) noexcept:
         """Keep a message's values for `may_repeat`. A queued prompt is an attachment with the time of its typing."""

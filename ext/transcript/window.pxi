@@ -43,7 +43,7 @@ cdef struct WinWindow:
     bint is_skipping       # the line at hand is too long: its bytes are not kept
     bint finished
     bint changed           # finished because the file was overwritten
-    int64_t known_short    # the offset past the line that win_is_long found short enough
+    int64_t known_short    # the offset past the line that win_measure_line found short enough
     bint stops_at_long     # a line that is too long ends the iteration: its beginning is not searched
     int64_t lines_left     # number of lines left to read backwards; then the iteration ends as at a long line
 
@@ -208,8 +208,8 @@ cdef inline bint win_hand_out(WinWindow* window, Py_ssize_t start, Py_ssize_t en
     return True
 
 
-cdef bint win_is_long(WinWindow* window) except -1:
-    """Return whether the line before `end` is too long. It begins before `start`.
+cdef bint win_measure_line(WinWindow* window) except -1:
+    """Measure the line before `end`, which begins before `start`. Return whether it is too long.
 
     A long line is measured once before it is collected: new memory costs more than reading twice.
     """
@@ -259,7 +259,7 @@ cdef bint win_previous(WinWindow* window, WinLine* line) except -1:
                 return True
             continue
         window.searched = window.start
-        if win_is_long(window):
+        if win_measure_line(window):
             window.is_skipping = True
             window.end = window.start
             if window.stops_at_long:

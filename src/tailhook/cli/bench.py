@@ -431,8 +431,8 @@ def write_figures(arguments: argparse.Namespace, facts: Mapping[str, Any], befor
     """
     chosen = "json" if arguments.json else arguments.format or DEFAULT_FORMAT
     text, kept = format_figures(chosen, facts), format_figures("json", facts)
-    is_output_written = not arguments.output or is_file_written(arguments.output, text)
-    is_kept = not arguments.save or is_file_written(arguments.save, kept)
+    is_output_written = not arguments.output or write_text_file(arguments.output, text)
+    is_kept = not arguments.save or write_text_file(arguments.save, kept)
     if not arguments.output or not is_output_written:
         print_lines(text)
     elif not is_kept:
@@ -465,8 +465,8 @@ def check_target(name: str) -> None:
         raise
 
 
-def is_file_written(name: str, text: str) -> bool:
-    """Write a text, and return whether that succeeded. If not, print the reason on stderr."""
+def write_text_file(name: str, text: str) -> bool:
+    """Write a text to a file. Return whether that succeeded. If not, print the reason on stderr."""
     try:
         replace_output(name, f"{text}\n".encode())
     except OSError as error:

@@ -77,12 +77,12 @@ def confirm(found: Settings, text: str | None, arguments: argparse.Namespace) ->
         raise CommandError(
             f"{plain(found.path)} was not changed: no terminal to ask for confirmation. Use --yes to skip the question."
         )
-    if not is_confirmed("Write these changes?"):
+    if not ask_to_confirm("Write these changes?"):
         raise CommandError(f"{plain(found.path)} was not changed.")
 
 
-def is_confirmed(question: str) -> bool:
-    """Ask a question on the terminal, and return whether the answer is yes."""
+def ask_to_confirm(question: str) -> bool:
+    """Ask a question on the terminal. Return whether the answer is yes."""
     try:
         sys.stdout.write(f"{question} [y/N] ")
         sys.stdout.flush()

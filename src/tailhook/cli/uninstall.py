@@ -12,10 +12,10 @@ from contextlib import suppress
 from tailhook.cli.chosen_file import (
     add_file,
     add_yes,
+    ask_to_confirm,
     chosen_file,
     confirm,
     describe_other_names,
-    is_confirmed,
     read_settings,
 )
 from tailhook.cli.git_exclude import saved_paths
@@ -91,7 +91,7 @@ def uninstall(arguments: argparse.Namespace) -> None:
             )
         break
     gone = settings.find_gone_files()
-    if (gone or not settings.has_receipts()) and ((had_hooks and not gone) or may_remove_client(arguments, gone)):
+    if (gone or not settings.has_receipts()) and ((had_hooks and not gone) or ask_to_remove_client(arguments, gone)):
         with settings.client_lock():
             for target in settings.find_gone_files():
                 settings.forget(target)
@@ -157,7 +157,7 @@ def use_state_of_installed(file: HooksFile, path: str) -> None:
             posix.environ[b"XDG_STATE_HOME"] = os.fsencode(home)  # it does not follow os.environ
 
 
-def may_remove_client(arguments: argparse.Namespace, gone: Sequence[str]) -> bool:
+def ask_to_remove_client(arguments: argparse.Namespace, gone: Sequence[str]) -> bool:
     """Ask whether to remove the client, if there is one: hand-written hooks may use it, or those of a moved project.
 
     gone: the hooks files that are not at their place any more.
@@ -167,7 +167,7 @@ def may_remove_client(arguments: argparse.Namespace, gone: Sequence[str]) -> boo
         return True
     whose = "in a file that was moved" if gone else "that were written by hand"
     if sys.stdin.isatty():
-        return is_confirmed(f"Remove the native client, too? Hooks {whose} may use it.")
+        return ask_to_confirm(f"Remove the native client, too? Hooks {whose} may use it.")
     print_lines(f"The native client stays, as hooks {whose} may use it. To remove it, add --yes.")
     return False
 

@@ -58,10 +58,10 @@ def once_in_session(
     if verdict is None or not verdict.message:
         return verdict
     preload("stores.notices")
-    from tailhook.stores.notices import is_new
+    from tailhook.stores.notices import save_notice
 
     try:
-        return verdict if is_new(path, str(loop), event.session_id) else None
+        return verdict if save_notice(path, str(loop), event.session_id) else None
     except OSError:
         return None
 

@@ -80,7 +80,7 @@ class Walk:
                     continue
                 if offset in repeated:
                     continue
-                if use_id and programs.count <= MAX_NOTICES and not self.may_have_succeeded(offset, use_id):
+                if use_id and programs.count <= MAX_NOTICES and not self.check_success(offset, use_id):
                     continue
                 self.offset, self.use_id = offset, use_id or ""
                 yield command
@@ -109,8 +109,10 @@ class Walk:
         found = [b"\\", *{pattern.mark() for rule in self.rules for pattern in rule.patterns()}]
         return found if len(found) <= MAX_MARKS else [b""]
 
-    def may_have_succeeded(self, offset: int, use_id: str) -> bool:
+    def check_success(self, offset: int, use_id: str) -> bool:
         """Return whether a command without an error in its result has ended, and may have succeeded.
+
+        Sets `is_running` if it has not ended.
 
         offset: of the line of its use.
         """

@@ -113,12 +113,12 @@ class Health:
         self.read_title = read_title
         self.read_reply = read_reply
         self.stuck_timeout = stuck_timeout
-        self.read_stamps: dict[tuple[str, int | None], Stamp | None] = {}  # of read transcripts, see `has_changed`
+        self.read_stamps: dict[tuple[str, int | None], Stamp | None] = {}  # of read transcripts, see `note_stamp`
         self.titles: dict[str, str] = {}  # the one that was last read in each transcript
         self.last = uptime()
         self.first: dict[tuple[object, ...], Look] = {}  # the first look after the newest event, by `key_of`
         self.resting = 0.0  # the uptime until which nothing is checked
-        self.has_news = False  # whether an event changed a plate since the last question of `is_due`
+        self.has_news = False  # whether an event changed a plate since the last call of `take_news`
         self.restless = 0.0  # the uptime until which a change may lead to another one
         self.duration = 0.0  # seconds that the last check took
         self.processes: dict[int, float | None] = {}  # the starts of the watched processes at the last check
@@ -130,8 +130,11 @@ class Health:
         """Take note that an event changed a plate."""
         self.has_news = True
 
-    def is_due(self) -> bool:
-        """Return whether a check may find something. Reads no database and no transcript: it is called each second."""
+    def take_news(self) -> bool:
+        """Note whether something has happened since the last call. Return whether a check may find something.
+
+        Reads no database and no transcript: it is called each second.
+        """
         now = self.uptime()
         if self.has_news or self.looks.have_changed() or self.have_hosts_changed():
             self.has_news = False
@@ -177,7 +180,7 @@ class Health:
         return changed
 
     def watch(self, kept: list[Plate]) -> None:
-        """Take note of the processes and the hosts' files of some plates, so that `is_due` sees what changes."""
+        """Take note of the processes and the hosts' files of some plates, so that `take_news` sees what changes."""
         pids = [plate["pid"] for plate in kept if plate["pid"] is not None]
         self.processes = {pid: self.started(pid) for pid in pids[-MAX_WATCHED:]}
         self.asked = [asked for plate in kept for asked in commands_of(plate)][-MAX_WATCHED:]
@@ -222,7 +225,7 @@ class Health:
 
         path: of the transcript.
         """
-        if self.has_changed(path):
+        if self.note_stamp(path):
             title = self.read_title(path)
             if title:
                 known = self.titles.get(path)  # None: another daemon may have stored the plate's title
@@ -231,11 +234,11 @@ class Health:
                 self.titles[path] = title.words
             plate["context_used"] = context_used(path)
         finished_at = plate["finished_at"]
-        if finished_at is not None and plate["reply"] is None and self.has_changed(path, finished_at):
+        if finished_at is not None and plate["reply"] is None and self.note_stamp(path, finished_at):
             plate["reply"] = first_words(self.read_reply(path) or "") or None
 
-    def has_changed(self, path: str, finished_at: int | None = None) -> bool:
-        """Return whether a transcript has changed since the last such question, and can be read.
+    def note_stamp(self, path: str, finished_at: int | None = None) -> bool:
+        """Note when a transcript was changed. Return whether it has changed since the last call, and can be read.
 
         finished_at: of the turn whose last message is wanted; None if the title is.
         """
@@ -282,7 +285,7 @@ class Health:
 
     def event_of(self, plate: Plate, now: float) -> tuple[Event | None, OpenTool | None]:
         """Return the event that the check of a plate finds, and its tool; None for none."""
-        if self.is_gone(plate) and self.is_drained():  # otherwise the session may have reported another process
+        if self.look_for_exit(plate) and self.is_drained():  # otherwise the session may have reported another process
             return Event(EventKind.SESSION_END), None
         status = Status(plate["status"])
         last_event = plate["event_ts"] / 1000
@@ -352,8 +355,10 @@ class Health:
             return look._replace(ended=look.ended | {tool.tool_use_id})
         return look._replace(pending=look.pending | {tool.tool_use_id})
 
-    def is_gone(self, plate: Plate) -> bool:
+    def look_for_exit(self, plate: Plate) -> bool:
         """Return whether the plate's process has ended, or its id belongs to another process now.
+
+        Saves that it was seen running.
 
         A process that is guessed, or has an unknown start, must be seen running first. A guessed one must be seen after
         its hook has exited.

@@ -277,7 +277,7 @@ class Inbox:
             self.lost += 1
         except Exception as error:
             is_the_databases = isinstance(error, SQLAlchemyError) and not is_row_error(error)
-            if is_the_databases or not self.is_hopeless(line.place):
+            if is_the_databases or not self.count_failure(line.place):
                 raise
             log.warning("the spool: an event that the database refuses is skipped: %s", error)
             self.lost += 1
@@ -301,8 +301,8 @@ class Inbox:
             self.backlog = lines
             self.notify_backlog(lines)
 
-    def is_hopeless(self, place: SpoolOffset) -> bool:
-        """Return whether the line at that place failed MAX_ATTEMPTS times in a row."""
+    def count_failure(self, place: SpoolOffset) -> bool:
+        """Count a failure of the line at that place. Return whether it is the last of MAX_ATTEMPTS in a row."""
         self.failures = [*(failed for failed in self.failures if failed == place), place]
         return len(self.failures) >= MAX_ATTEMPTS
 

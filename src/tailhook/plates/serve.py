@@ -323,7 +323,7 @@ class Daemon:
                 return
             if self.inbox.has_changed():
                 woken.set()
-            if not due.is_set() and self.health.is_due():
+            if not due.is_set() and self.health.take_news():
                 due.set()
             for server in servers:
                 await server.on_tick(0)

@@ -256,7 +256,7 @@ class Pool:
             if self.growth in found:
                 posix.read(self.growth, 1 << 12)
             self.reap()
-            if self.should_leave(self.loaded_files.watch in found):
+            if self.decide_to_leave(self.loaded_files.watch in found):
                 break
             if IDLE not in self.table.states():
                 self.grow()
@@ -274,8 +274,8 @@ class Pool:
         waited = monotonic() - self.started
         return min(waited, (clock_gettime_ns(CLOCK_MONOTONIC) - last) / 1e9) if last else waited
 
-    def should_leave(self, has_watched: bool) -> bool:
-        """Return whether the pool is no longer needed, or no longer matches its client.
+    def decide_to_leave(self, has_watched: bool) -> bool:
+        """Decide whether to leave: the pool is no longer needed, or no longer matches its client.
 
         has_watched: something has changed in a watched folder.
         """
@@ -289,7 +289,7 @@ class Pool:
             if self.loaded_files.have_changed() or not self.has_socket():
                 return True
             self.table.may_be_outdated = False
-        return self.is_surplus()
+        return self.check_surplus()
 
     def has_socket(self) -> bool:
         """Return whether clients still find this pool's socket and the file with its path."""
@@ -306,8 +306,8 @@ class Pool:
         except OSError:
             return False
 
-    def is_surplus(self) -> bool:
-        """Return whether enough later pools of this installation run, and this one is not in use.
+    def check_surplus(self) -> bool:
+        """Count the later pools if this one is not in use. Return whether enough of them run.
 
         Otherwise callers with a new namespace each time would leave many pools.
         """

@@ -9,8 +9,8 @@ NOTICES = "notices"
 MAX_NOTICES_BYTES = 64 << 10  # then only the newer half stays
 
 
-def is_new(*words: str) -> bool:
-    """Return whether a notice was not given before, and save that it is given now.
+def save_notice(*words: str) -> bool:
+    """Save that a notice is given now. Return whether it was not given before.
 
     Saves before the notice is given: a hook that is killed between both loses it, and no hook repeats it. Two hooks at
     once may both return True.

@@ -58,7 +58,7 @@ class HostRecords:
     def __init__(self, host: RecordedHost, first: dict[str, Any]) -> None:
         """first: the transcript's first record."""
         self.host = host
-        self._first_offsets: dict[int, int] = {}  # offsets of messages, by their contents: see `_is_first`
+        self._first_offsets: dict[int, int] = {}  # offsets of messages, by their contents: see `_note_message`
         self._messages_end = 0  # messages that begin before this offset are in it
         self._changes: list[tuple[int, dict[str, Any]]] = [(0, known_values(host.read_context(first, None)))]
 
@@ -131,8 +131,8 @@ class HostRecords:
                 if (whole := parse_object(line)) is not None:
                     self._held(line, whole[1], offset)
 
-    def _is_first(self, record: Mapping[str, Any], offset: int) -> bool:
-        """Return whether the lines before a record lack one of its messages in this form.
+    def _note_message(self, record: Mapping[str, Any], offset: int) -> bool:
+        """Note where a message occurs first. Return whether the lines before its record lack it in this form.
 
         offset: of the record with the message.
         """
@@ -179,8 +179,8 @@ class HostRecords:
             nested = self.host.nested_records(record, self._context(offset))
         if self.host.RESTATES_MESSAGES:
             self._messages_end = max(self._messages_end, offset + 1)
-            self._is_first(record, offset)
-            nested = [one for one in nested if self._is_first(one, offset)]
+            self._note_message(record, offset)
+            nested = [one for one in nested if self._note_message(one, offset)]
         return [record, *nested]
 
     def _translate_one(self, record: Mapping[str, Any], context: Mapping[str, Any]) -> bytes:

@@ -63,15 +63,15 @@ def asking(world):
     world.event("s", "permission_asked:Bash", **fields)
     world.now += 20
     world.health.check()
-    world.health.is_due()
+    world.health.take_news()
     world.now += 9
-    assert not world.health.is_due()
+    assert not world.health.take_news()
     return world
 
 
 def test_the_wait_ends_when_the_command_begins_and_its_end_is_a_tools_end(asking):
     asking.commands.add((5, "make test"))
-    assert asking.health.is_due()
+    assert asking.health.take_news()
     assert asking.health.check() == 1
     assert asking.status("s") == "running"
     last = asking.database.events_of("s", 1)[0]
@@ -96,7 +96,7 @@ def test_a_command_of_another_host_than_claude_code_ends_its_wait_too(world):
 @pytest.mark.parametrize("running", [(6, "make test"), (5, "make")])
 def test_another_command_or_another_hosts_ends_nothing(asking, running):
     asking.commands.add(running)
-    assert not asking.health.is_due()
+    assert not asking.health.take_news()
     asking.health.check()
     assert asking.status("s") == "awaiting_approval"
 

@@ -14,7 +14,7 @@ def due_after(world: World, seconds: int) -> list[int]:
     found = []
     for second in range(1, seconds + 1):
         world.now += 1
-        if world.health.is_due():
+        if world.health.take_news():
             world.health.check()
             found.append(second)
     return found
@@ -81,7 +81,7 @@ def test_of_ten_thousand_sessions_a_question_looks_at_few(world):
     for number in range(400):
         world.event(f"s{number}", "stop", pid=number + 1, pid_started=1)
     world.health.check()
-    world.health.is_due()  # this one knows of the events
+    world.health.take_news()  # this one knows of the events
     asked.clear()
-    world.health.is_due()
+    world.health.take_news()
     assert len(asked) == 200

@@ -42,7 +42,7 @@ def test_recovery_takes_twelve_seconds_at_most_and_to_no_other_session(world, se
             world.event(session, kind)
         elif what == "advance":
             world.looks[session] = Look(world.now, at=world.now)
-        elif world.health.is_due():
+        elif world.health.take_news():
             world.health.check()
             for one in advanced:
                 if one not in recovered and world.database.get(one) and world.status(one) == "idle":
@@ -121,7 +121,7 @@ def test_a_wait_ends_within_four_seconds_of_its_answer_and_by_nothing_else(world
     recovered = {}
     for after, what, session, more in sorted(moments, key=lambda moment: moment[0]):
         world.now = begin + after
-        if what == "check" and not world.health.is_due():
+        if what == "check" and not world.health.take_news():
             continue
         if what == "check":
             world.health.check()
