@@ -2,6 +2,9 @@
 #
 # Gives: all names below. No other part has a `cimport` or a `cdef extern`.
 # Needs: nothing.
+#
+# A `noexcept` function that needs memory returns -1 if there is none, or NULL if its result is a pointer. Otherwise it
+# returns 0, unless its docstring names something else.
 
 cimport cython
 

@@ -42,7 +42,7 @@ cdef struct ArrowColumn:
 
 
 cdef inline int arrow_add_bit(uint8_t** bits, size_t* capacity, size_t at, bint bit) noexcept nogil:
-    """Set a bit behind the last one. Returns 0, or -1: no memory."""
+    """Set a bit behind the last one."""
     if at % 8 == 0:
         if at // 8 == capacity[0] and array_grow(<void**>bits, capacity, at // 8 + 1, 1) < 0:
             return -1
@@ -52,7 +52,7 @@ cdef inline int arrow_add_bit(uint8_t** bits, size_t* capacity, size_t at, bint 
 
 
 cdef int arrow_texts_add(ArrowTexts* texts, Cursor start, size_t size) noexcept nogil:
-    """Add a text of valid UTF-8. Returns 0, or -1: no memory, or too much for offsets of 32 bits."""
+    """Add a text of valid UTF-8. Returns -1 also if it is too much for offsets of 32 bits."""
     if size > ARROW_MAX_TEXT_BYTES - texts.size or texts.count >= ARROW_MAX_TEXT_BYTES:
         return -1
     if texts.count + 2 > texts.offset_capacity:
@@ -71,7 +71,7 @@ cdef int arrow_texts_add(ArrowTexts* texts, Cursor start, size_t size) noexcept 
 
 
 cdef inline int arrow_put_value(ArrowColumn* column, size_t place, const void* value, size_t size) noexcept nogil:
-    """Set the bytes of a value at the end of the column. Returns 0, or -1: no memory.
+    """Set the bytes of a value at the end of the column.
 
     place: how many values are before it.  value: NULL for zeros.
     """
@@ -111,7 +111,7 @@ cdef int arrow_add_null(ArrowColumn* column) noexcept nogil:
 
 
 cdef int arrow_add_int(ArrowColumn* column, int64_t value) noexcept nogil:
-    """Add to a column of ARROW_INT or ARROW_TIME. Returns 0, or -1: no memory."""
+    """Add to a column of ARROW_INT or ARROW_TIME."""
     return -1 if arrow_put_value(column, column.length, &value, sizeof(value)) < 0 else arrow_finish_value(column, True)
 
 
@@ -122,7 +122,7 @@ cdef int arrow_add_bool(ArrowColumn* column, bint value) noexcept nogil:
 
 
 cdef int arrow_grow_dictionary(ArrowColumn* column) noexcept nogil:
-    """Make the table of a dictionary's hashes twice as large. Returns 0, or -1: no memory."""
+    """Make the table of a dictionary's hashes twice as large."""
     cdef size_t wanted = max(<size_t>64, 2 * column.slot_count)
     cdef uint32_t* slots = <uint32_t*>PyMem_RawCalloc(wanted, sizeof(uint32_t))
     cdef ArrowTexts* texts = &column.texts
@@ -151,7 +151,7 @@ cdef inline bint arrow_text_is(const ArrowTexts* texts, size_t i, Cursor start, 
 
 
 cdef int32_t arrow_find_name(ArrowColumn* column, Cursor start, size_t size) noexcept nogil:
-    """Return the index of a text in the dictionary, adding a new text; or -1: no memory."""
+    """Return the index of a text in the dictionary, adding a new text."""
     cdef size_t slot
     if column.last < <int32_t>column.texts.count and arrow_text_is(&column.texts, column.last, start, size):
         return column.last
@@ -171,7 +171,7 @@ cdef int32_t arrow_find_name(ArrowColumn* column, Cursor start, size_t size) noe
 
 
 cdef int arrow_add_text(ArrowColumn* column, Cursor start, size_t size) noexcept nogil:
-    """Add valid UTF-8 to a column of ARROW_TEXT or ARROW_NAME. Returns 0, or -1: no memory."""
+    """Add valid UTF-8 to a column of ARROW_TEXT or ARROW_NAME."""
     cdef int32_t index
     if column.kind == ARROW_TEXT:
         if arrow_texts_add(&column.texts, start, size) < 0:
@@ -184,7 +184,7 @@ cdef int arrow_add_text(ArrowColumn* column, Cursor start, size_t size) noexcept
 
 
 cdef int arrow_end_names(ArrowColumn* column, bint valid) noexcept nogil:
-    """End a list of ARROW_NAMES, whose texts were added to column.texts. Returns 0, or -1: no memory.
+    """End a list of ARROW_NAMES, whose texts were added to column.texts.
 
     valid: False for a null, without texts.
     """
@@ -211,7 +211,7 @@ cdef inline bint arrow_is_valid(const ArrowColumn* column, size_t row) noexcept 
 
 
 cdef int arrow_copy_value(ArrowColumn* to, const ArrowColumn* column, size_t row) noexcept nogil:
-    """Add a value of a column of the same kind, except ARROW_NAMES. Returns 0, or -1: no memory."""
+    """Add a value of a column of the same kind, except ARROW_NAMES."""
     cdef const ArrowTexts* texts = &column.texts
     if not arrow_is_valid(column, row):
         return arrow_add_null(to)

@@ -69,7 +69,7 @@ cdef void arrow_release_schema(ArrowSchema* schema) noexcept nogil:
 
 
 cdef int arrow_begin_schema(ArrowSchema* schema, const char* format, const char* name, int64_t children) noexcept nogil:
-    """Fill a schema whose children are still empty. Returns 0, or -1: no memory."""
+    """Fill a schema whose children are still empty."""
     memset(schema, 0, sizeof(ArrowSchema))
     schema.format = format
     schema.name = name
@@ -101,7 +101,7 @@ cdef int arrow_column_schema(const ArrowColumn* column, ArrowSchema* schema) noe
 
 
 cdef int arrow_table_schema(const ArrowStorage* storage, ArrowSchema* schema) noexcept nogil:
-    """Fill the schema of a table: a struct of its columns. Returns 0, or -1: no memory; release it in both cases."""
+    """Fill the schema of a table: a struct of its columns. Release it after a failure, too."""
     cdef int64_t i
     if arrow_begin_schema(schema, b"+s", b"", storage.count) < 0:
         return -1
@@ -135,7 +135,7 @@ cdef void arrow_release_array(ArrowArray* array) noexcept nogil:
 cdef ArrowOwned* arrow_begin_array(
     ArrowArray* array, ArrowStorage* storage, int64_t length, int64_t buffers, int64_t children
 ) noexcept nogil:
-    """Fill an array whose buffers and children are still empty. Returns what it owns, or NULL: no memory."""
+    """Fill an array whose buffers and children are still empty. Returns what it owns."""
     cdef ArrowOwned* owned = <ArrowOwned*>PyMem_RawCalloc(1, sizeof(ArrowOwned))
     memset(array, 0, sizeof(ArrowArray))
     if owned == NULL:
@@ -193,7 +193,7 @@ cdef int arrow_column_array(ArrowColumn* column, ArrowStorage* storage, ArrowArr
 
 
 cdef int arrow_table_array(ArrowStorage* storage, ArrowArray* array) noexcept nogil:
-    """Fill the array of a table. Returns 0, or -1: no memory; release it in both cases, if it can be released."""
+    """Fill the array of a table. If it can be released, release it after a failure, too."""
     cdef int64_t i
     if arrow_begin_array(array, storage, storage.length, 1, storage.count) == NULL:
         return -1

@@ -88,7 +88,7 @@ cdef inline bint md_find_special(MdBlocks* b, size_t start, size_t end) noexcept
 
 
 cdef int md_take_definitions(MdBlocks* b) noexcept nogil:
-    """Move leaf_start past the definitions at the paragraph's start (section 4.7). Returns 0, or -1: no memory."""
+    """Move leaf_start past the definitions at the paragraph's start (section 4.7)."""
     cdef MdCodeMap* map = b.map
     cdef MdProse prose
     cdef size_t label = 0, end
@@ -151,7 +151,7 @@ cdef inline void md_open_leaf(MdBlocks* b, int leaf) noexcept nogil:
 
 
 cdef inline int md_add_text(MdBlocks* b, size_t first) noexcept nogil:
-    """Add the line from `first` on to the open paragraph, or to a new one. Returns 0, or -1: no memory."""
+    """Add the line from `first` on to the open paragraph, or to a new one."""
     cdef MdCodeMap* map = b.map
     if b.leaf == MD_LEAF_PARAGRAPH:
         if md_push_offset(&map.lines, &map.line_count, &map.line_capacity, first) < 0:
@@ -366,7 +366,7 @@ cdef size_t md_match_containers(MdBlocks* b) noexcept nogil:
 cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
     """Add the line to the open code or HTML block if it belongs there. All containers of the line are open.
 
-    Returns 1: it does, 0: it does not and the block is closed, -1: no memory.
+    Returns 1: it does, 0: it does not and the block is closed.
     """
     cdef bint ends = False
     if b.leaf == MD_LEAF_FENCED:
@@ -389,7 +389,7 @@ cdef int md_continue_leaf(MdBlocks* b) noexcept nogil:
 cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
     """Close the paragraph as a heading, because the line underlines it.
 
-    Returns 1: done, 0: it held only definitions, and is open and empty now, -1: no memory.
+    Returns 1: done, 0: it held only definitions, and is open and empty now.
     """
     if b.text[b.leaf_start] == c'[':
         if md_take_definitions(b) < 0:
@@ -401,7 +401,7 @@ cdef int md_end_with_underline(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
-    """Start a leaf block other than text, if the line begins one. Returns 1: it does, 0: it does not, -1: no memory.
+    """Start a leaf block other than text, if the line begins one. Returns 1: it does, 0: it does not.
 
     A rule with a new first byte needs the byte in TAILHOOK_BLOCK_START_BYTES (markdown.h).
     """
@@ -443,7 +443,7 @@ cdef int md_start_leaf(MdBlocks* b, size_t depth) noexcept nogil:
 
 
 cdef int md_open_container(MdBlocks* b, size_t depth) noexcept nogil:
-    """Open the block quote or list item that the line starts. Returns 1: done, 0: it starts none, -1: no memory.
+    """Open the block quote or list item that the line starts. Returns 1: done, 0: it starts none.
 
     For a new first byte see md_start_leaf.
     """
@@ -466,7 +466,7 @@ cdef int md_read_text(MdBlocks* b, size_t depth) noexcept nogil:
 
 
 cdef int md_read_line(MdBlocks* b) noexcept nogil:
-    """Read one line. Returns 0, or -1: no memory."""
+    """Read one line."""
     cdef size_t depth = md_match_containers(b)
     cdef int done
     b.no_rule_before = 0
@@ -491,7 +491,7 @@ cdef int md_read_line(MdBlocks* b) noexcept nogil:
 
 
 cdef int md_read_blocks(MdCodeMap* map, const char* text, size_t length) noexcept nogil:
-    """Fill map.blocks, map.lines and map.labels. Returns 0, or -1: no memory."""
+    """Fill map.blocks, map.lines and map.labels."""
     cdef MdBlocks b
     memset(&b, 0, sizeof(b))
     b.map = map

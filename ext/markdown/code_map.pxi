@@ -110,7 +110,7 @@ cdef inline int md_push_offset(size_t** offsets, size_t* count, size_t* capacity
 
 
 cdef int md_build_map(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
-    """Fill map.spans. A zeroed map is an empty one. Returns 0, or -1: no memory.
+    """Fill map.spans. A zeroed map is an empty one.
 
     first, last: only paragraphs that reach into text[first:last] are read for inlines.
     """

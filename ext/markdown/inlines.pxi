@@ -56,7 +56,7 @@ cdef size_t md_find_long_run(const MdCodeMap* map, size_t length) noexcept nogil
 
 
 cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil:
-    """Note a run. Returns 0, or -1: no memory.
+    """Note a run.
 
     A text of n bytes has long runs of at most sqrt(2 n) lengths, so moving them is linear.
     """
@@ -78,7 +78,7 @@ cdef int md_note_run(MdCodeMap* map, size_t start, size_t length) noexcept nogil
 
 
 cdef int md_learn_runs(MdInlines* s, size_t p) noexcept nogil:
-    """Note the start of the last run of each length, from p on. Returns 0, or -1: no memory."""
+    """Note the start of the last run of each length, from p on."""
     cdef size_t end
     memset(s.map.runs, 0, sizeof(s.map.runs))
     s.map.long_run_count = 0
@@ -104,7 +104,7 @@ cdef bint md_run_comes(const MdInlines* s, size_t p, size_t length) noexcept nog
 
 
 cdef int md_read_backticks(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the code span, or else the run of backticks, at p. Returns 0, or -1: no memory."""
+    """Move past the code span, or else the run of backticks, at p."""
     cdef MdCodeMap* map = s.map
     cdef size_t start = p[0], content = md_backticks_end(&s.prose, start), end, at
     p[0] = content
@@ -146,7 +146,7 @@ cdef size_t md_declaration_end(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the autolink or raw HTML, or else the <, at p. Returns 0, or -1: no memory."""
+    """Move past the autolink or raw HTML, or else the <, at p."""
     cdef MdCodeMap* map = s.map
     cdef MdProse* prose = &s.prose
     cdef size_t start = p[0], end = 0
@@ -185,7 +185,7 @@ cdef int md_read_less(MdInlines* s, size_t* p) noexcept nogil:
 # ---- links and images (sections 6.3 and 6.4) ------------------------------------
 
 cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t* end) noexcept nogil:
-    """Find the reference that the ] at p ends. Returns 1: there is one, 0: there is none, -1: no memory.
+    """Find the reference that the ] at p ends. Returns 1: there is one, 0: there is none.
 
     end: set to the position after it.
     """
@@ -224,7 +224,7 @@ cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:
 
 
 cdef int md_close_bracket(MdInlines* s, size_t* p) noexcept nogil:
-    """Move past the ] at p and, if it ends a link or image, past the rest of that. Returns 0, or -1: no memory."""
+    """Move past the ] at p and, if it ends a link or image, past the rest of that."""
     cdef MdCodeMap* map = s.map
     cdef MdOpener* opener
     cdef size_t end = 0
@@ -252,7 +252,7 @@ cdef int md_close_bracket(MdInlines* s, size_t* p) noexcept nogil:
 # ---- a piece of prose -----------------------------------------------------------
 
 cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
-    """Push the spans from p to the prose's end. Returns 0, or -1: no memory.
+    """Push the spans from p to the prose's end.
 
     Only the bytes of TAILHOOK_SPECIAL_BYTES (markdown.h) stop here: a rule for another one needs it there.
     """
@@ -283,7 +283,7 @@ cdef int md_read_prose(MdInlines* s, size_t p) noexcept nogil:
 
 
 cdef int md_read_inlines(MdCodeMap* map, const char* text, size_t length, size_t first, size_t last) noexcept nogil:
-    """Fill map.spans from map.blocks and from prose in [first, last). Returns 0, or -1: no memory."""
+    """Fill map.spans from map.blocks and from prose in [first, last)."""
     cdef MdInlines s
     cdef size_t i
     cdef MdSpan* block

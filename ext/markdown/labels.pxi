@@ -20,7 +20,7 @@ cdef const MdFolding* md_folding_of(uint32_t character) noexcept nogil:
 
 
 cdef int md_fold_label(MdProse* prose, size_t p, size_t end, MdFolded* folded) noexcept nogil:
-    """Add the label text[p:end) to the folded ones. Returns 0, or -1: no memory."""
+    """Add the label text[p:end) to the folded ones."""
     cdef const uint8_t* text = <const uint8_t*> prose.text
     cdef const MdFolding* folding
     cdef uint8_t* to
@@ -63,7 +63,7 @@ cdef int md_order_labels(const void* first, const void* second) noexcept nogil:
 
 
 cdef int md_fold_definitions(MdCodeMap* map, const MdProse* part) noexcept nogil:
-    """Fill map.defined with the labels of the definitions, sorted. Returns 0, or -1: no memory.
+    """Fill map.defined with the labels of the definitions, sorted.
 
     part: any prose of the text, for the text itself and its lines.
     """
@@ -92,7 +92,7 @@ cdef int md_fold_definitions(MdCodeMap* map, const MdProse* part) noexcept nogil
 
 
 cdef int md_is_defined(MdCodeMap* map, MdProse* prose, size_t p, size_t end) noexcept nogil:
-    """Return 1 if text[p:end) is the label of a definition, 0 if not, or -1: no memory. There are definitions."""
+    """Return 1 if text[p:end) is the label of a definition, 0 if not. There are definitions."""
     cdef MdLabel wanted
     if map.defined_count == 0 and md_fold_definitions(map, prose) < 0:
         return -1

@@ -153,7 +153,7 @@ cdef inline void match_hits_free(MatchHits* hits) noexcept nogil:
 
 
 cdef int match_run_report(MatchRun* run, uint32_t output) noexcept nogil:
-    """Add the patterns that end here. Returns 0, -1: no memory, or 1: one ends here, and that is enough."""
+    """Add the patterns that end here. Returns 1 if one ends here and that is enough."""
     cdef const MatchTable* table = run.table
     cdef const MatchOutput* found
     cdef const MatchPattern* pattern
@@ -206,7 +206,7 @@ cdef inline int match_run_from(MatchRun* run, size_t start, size_t window) noexc
 cdef int match_find(
     const MatchTable* table, const uint8_t* text, size_t length, bint prefiltered, MatchHits* hits
 ) noexcept nogil:
-    """Add all matches in the order of their anchors' ends. Returns 0, or -1: no memory.
+    """Add all matches in the order of their anchors' ends.
 
     prefiltered: False runs the automaton over the whole text: slower, with the same matches.
     hits: NULL to stop at the first match. Then it returns 1 if there is one, and otherwise 0.

@@ -103,7 +103,7 @@ cdef void match_hits_sort(MatchHits* hits) noexcept nogil:
 cdef int match_find_counting(
     const MatchTable* table, const uint8_t* text, size_t length, bint own_line, bint outside_code, MatchHits* hits
 ) noexcept nogil:
-    """Fill the empty `hits` with the matches that count, in order. Returns 0, or -1: no memory."""
+    """Fill the empty `hits` with the matches that count, in order."""
     cdef MatchLines lines = MatchLines(text, length, 0, 1, 0, 0, 1, 0)
     cdef MdCodeMap code
     cdef MatchHit* hit

@@ -23,7 +23,7 @@ cdef struct ScanIds:
 
 
 cdef int scan_open_ids(ScanIds* table, size_t capacity) noexcept nogil:
-    """Make an empty table, which the caller closes. Returns 0, or -1: no memory."""
+    """Make an empty table, which the caller closes."""
     table.count = 0
     table.slots = scan_new_slots(capacity, &table.slot_count)
     table.ids = <RecSlice*>PyMem_RawMalloc(max(<size_t>1, capacity) * sizeof(RecSlice))
@@ -126,7 +126,7 @@ cdef void scan_leave_out_parts(
 cdef int scan_join_copies(
     const ScanColumns* columns, ScanResponse* responses, size_t* count, const uint32_t* owners
 ) noexcept nogil:
-    """Join each copied response to its original in another thread. Returns 0, or -1: no memory.
+    """Join each copied response to its original in another thread.
 
     If a thread begins as a copy of another one, it repeats that one's responses under its own ids. A line of
     SCAN_COPIES has

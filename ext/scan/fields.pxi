@@ -59,7 +59,7 @@ cdef int scan_field_named(str name, bint of_sessions) except -1:
 
 
 cdef int scan_cut_batch(ScanColumns* columns, ScanBatch* batch) noexcept nogil:
-    """Make a batch of the rows so far. Returns 0, or -1: no memory."""
+    """Make a batch of the rows so far."""
     cdef size_t i
     if columns.are_responses and scan_drop_responses(columns) < 0:
         return -1
@@ -75,13 +75,13 @@ cdef int scan_cut_batch(ScanColumns* columns, ScanBatch* batch) noexcept nogil:
 
 
 cdef int scan_hand_over(ScanColumns* columns) noexcept nogil:
-    """Put the rows so far into the queue, as a batch. Returns 0, or -1: no memory."""
+    """Put the rows so far into the queue, as a batch."""
     cdef ScanBatch batch
     return -1 if scan_cut_batch(columns, &batch) < 0 else scan_queue_put(&columns.queue, &batch)
 
 
 cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
-    """Count a row that was put into the columns, and cut if there are enough. Returns 0, or -1: no memory.
+    """Count a row that was put into the columns, and cut if there are enough.
 
     A line has at most 16 MiB, and each of its bytes gives at most three of a text. So the texts of a column stay far
     below 2 GiB, the limit of their 32-bit offsets.
@@ -97,7 +97,7 @@ cdef inline int scan_end_row(ScanColumns* columns) noexcept nogil:
 # ---- texts ---------------------------------------------------------------------
 
 cdef inline int scan_text_room(ScanText* text, size_t more) noexcept nogil:
-    """Make room behind the text. Returns 0, or -1: no memory."""
+    """Make room behind the text."""
     if text.size + more <= text.capacity:
         return 0
     return array_grow(<void**>&text.data, &text.capacity, text.size + more, 1)
@@ -126,7 +126,7 @@ cdef void scan_mend_utf8(ScanText* text, size_t start) noexcept nogil:
 
 
 cdef int scan_text_add(ScanText* text, Cursor start, Cursor end) noexcept nogil:
-    """Add a JSON string's content; start, end: inside its quotation marks. Returns 0, or -1: no memory.
+    """Add a JSON string's content; start, end: inside its quotation marks.
 
     Invalid UTF-8 and lone surrogates become U+FFFD.
     """
@@ -196,14 +196,14 @@ cdef inline bint scan_is_name(RecSlice* value) noexcept nogil:
 
 
 cdef int scan_put_name(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value if it is a name, otherwise null. Returns 0, or -1: no memory."""
+    """Put a JSON value if it is a name, otherwise null."""
     if columns.wanted[field] and not scan_is_name(value):
         return arrow_add_null(&columns.items[field])
     return scan_put_string(columns, field, value, scratch)
 
 
 cdef int scan_put_string(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value if it is a string, otherwise null. Returns 0, or -1: no memory."""
+    """Put a JSON value if it is a string, otherwise null."""
     if not columns.wanted[field]:
         return 0
     if not rec_value_is_string(value):

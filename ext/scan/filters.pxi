@@ -31,7 +31,7 @@ cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint
 
 
 cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0; or -1: no memory."""
+    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0."""
     if texts.count == 0:
         return 1
     if not scan_is_name(value):
@@ -43,7 +43,7 @@ cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below,
 
 
 cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return 1 if the question is about a record, otherwise 0; or -1: no memory."""
+    """Return 1 if the question is about a record, otherwise 0."""
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
@@ -63,7 +63,7 @@ cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
 
 
 cdef int scan_add_unknown_text(ScanRun* run, RecSlice* value) noexcept nogil:
-    """Add a JSON value to the texts of unknown types, "" if it is not a string. Returns 0, or -1: no memory."""
+    """Add a JSON value to the texts of unknown types, "" if it is not a string."""
     cdef size_t size
     run.scratch.size = 0
     if rec_value_is_string(value) and scan_text_add(&run.scratch, value.start + 1, value.end - 1) < 0:
@@ -85,12 +85,12 @@ cdef bint scan_is_known_type(ScanRun* run, Cursor start, size_t size) noexcept n
 
 
 cdef int scan_note_type(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Count a record's type if it is not known. Returns 0, or -1: no memory."""
+    """Count a record's type if it is not known."""
     return scan_note_kind(run, fields, &fields.top[FIELD_TYPE])
 
 
 cdef int scan_note_kind(ScanRun* run, RecFields* fields, RecSlice* kind) noexcept nogil:
-    """Count a record if its kind is not known.  kind: its type or subtype. Returns 0, or -1: no memory."""
+    """Count a record if its kind is not known.  kind: its type or subtype."""
     cdef ArrowTexts* texts = &run.unknown_types
     cdef size_t i, last
     if run.question.known_types.count == 0 or not rec_value_is_string(kind):
@@ -169,7 +169,6 @@ cdef int scan_note_tokens(ScanRun* run, RecFields* fields) noexcept nogil:
     """Count a record without a response, if it has tokens and its type and subtype are unknown.
 
     The tokens of known ones are those of other records, or belong to no response. A tool's input may have any names.
-    Returns 0, or -1: no memory.
     """
     cdef RecSlice* subtype = &fields.top[FIELD_SUBTYPE]
     cdef RecSlice* kind = &fields.top[FIELD_TYPE]

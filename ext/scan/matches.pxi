@@ -6,7 +6,7 @@
 # matches count (patterns/matches.pxi), md_build_map (markdown/code_map.pxi).
 
 cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t start, size_t end) noexcept nogil:
-    """Put the row of a match. start, end: in characters. Returns 0, or -1: no memory."""
+    """Put the row of a match. start, end: in characters."""
     cdef ScanColumns* columns = &run.columns
     cdef const ArrowTexts* names = &run.question.names
     cdef ScanText* text = &run.text
@@ -44,7 +44,7 @@ cdef int scan_put_match(ScanRun* run, RecFields* fields, MatchHit* hit, size_t s
 
 
 cdef int scan_find_matches(ScanRun* run) noexcept nogil:
-    """Set run.hits to the sorted hits of the searches in run.text. Returns 0, or -1: no memory."""
+    """Set run.hits to the sorted hits of the searches in run.text."""
     cdef const ScanQuestion* question = run.question
     cdef const uint8_t* data = run.text.data
     cdef size_t size = run.text.size
@@ -103,7 +103,7 @@ cdef int scan_find_matches(ScanRun* run) noexcept nogil:
 
 
 cdef int scan_put_matches(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Put a row for each match in a record's text. Returns 0, or -1: no memory."""
+    """Put a row for each match in a record's text."""
     cdef const uint8_t* data
     cdef MatchHit* hit
     cdef size_t i

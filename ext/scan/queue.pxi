@@ -28,7 +28,7 @@ cdef struct ScanQueue:
 
 
 cdef int scan_queue_open(ScanQueue* queue, size_t max_waiting) noexcept nogil:
-    """Set up an empty queue in a zeroed struct. Returns 0, or -1: no memory."""
+    """Set up an empty queue in a zeroed struct."""
     queue.max_waiting = max_waiting
     queue.guard = PyThread_allocate_lock()
     queue.batch_ready = PyThread_allocate_lock()
@@ -61,7 +61,7 @@ cdef void scan_queue_wake(PyThread_type_lock waited_for) noexcept nogil:
 
 
 cdef int scan_queue_put(ScanQueue* queue, ScanBatch* batch) noexcept nogil:
-    """Put a batch: the queue then owns it. Waits until there is room. Returns 0, or -1: no memory."""
+    """Put a batch: the queue then owns it. Waits until there is room."""
     cdef int result = 0
     PyThread_acquire_lock(queue.guard, WAIT_LOCK)
     while queue.count >= queue.max_waiting and not os_flag_is_set(&queue.is_stopped):

@@ -18,7 +18,7 @@ cdef struct ScanPlace:
 
 
 cdef int scan_own_text(RecFields* fields, ScanText* text) noexcept nogil:
-    """Set `text` to what `Record.text` returns. Returns 0, or -1: no memory."""
+    """Set `text` to what `Record.text` returns."""
     cdef RecSlice* values = rec_content(fields)
     cdef RecSlice texts = values[FIELD_TEXTS]
     cdef RecSlice part
@@ -50,7 +50,7 @@ cdef int64_t scan_text_bytes(RecFields* fields) noexcept nogil:
 
 
 cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Add a JSON string to the current list of a column. Returns 0, or -1: no memory."""
+    """Add a JSON string to the current list of a column."""
     scratch.size = 0
     if scan_text_add(scratch, value.start + 1, value.end - 1) < 0:
         return -1
@@ -58,7 +58,7 @@ cdef int scan_add_to_list(ArrowColumn* column, RecSlice* value, ScanText* scratc
 
 
 cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put the names of the tools that a record uses. Returns 0, or -1: no memory."""
+    """Put the names of the tools that a record uses."""
     cdef ArrowColumn* column = &columns.items[SCAN_TOOLS]
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecSlice block[REC_BLOCK_FIELDS]
@@ -80,14 +80,14 @@ cdef int scan_put_tools(ScanColumns* columns, RecFields* fields, ScanText* scrat
 cdef int scan_put_or(
     ScanColumns* columns, int field, RecSlice* value, Cursor other, size_t other_bytes, ScanText* scratch
 ) noexcept nogil:
-    """Put a value if it is a name and not empty, otherwise the text `other`. Returns 0, or -1: no memory."""
+    """Put a value if it is a name and not empty, otherwise the text `other`."""
     if scan_is_name(value) and value.end - value.start > 2:
         return scan_put_string(columns, field, value, scratch)
     return scan_put_text(columns, field, other, other_bytes)
 
 
 cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcept nogil:
-    """Put a time, or null. Returns 0, or -1: no memory."""
+    """Put a time, or null."""
     cdef int64_t microseconds
     if not columns.wanted[field]:
         return 0
@@ -97,7 +97,7 @@ cdef int scan_put_time(ScanColumns* columns, int field, RecSlice* value) noexcep
 
 
 cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch) noexcept nogil:
-    """Put the values of all tables' rows: the record's place, session and agent. Returns 0, or -1: no memory."""
+    """Put the values of all tables' rows: the record's place, session and agent."""
     cdef RecSlice* top = fields.top
     cdef RecSlice role = rec_role(fields)
     if (
@@ -124,7 +124,7 @@ cdef int scan_put_origin(ScanColumns* columns, RecFields* fields, ScanPlace* pla
 cdef int scan_put_record(
     ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* text, ScanText* scratch
 ) noexcept nogil:
-    """Put the row of a record. Returns 0, or -1: no memory."""
+    """Put the row of a record."""
     cdef RecSlice* top = fields.top
     if (
         scan_put_origin(columns, fields, place, scratch) < 0
@@ -219,7 +219,7 @@ cdef struct ScanUsage:
 cdef int scan_put_response(
     ScanColumns* columns, RecFields* fields, ScanUsage* usage, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put the row of one response. Returns 0, or -1: no memory."""
+    """Put the row of one response."""
     cdef RecSlice* tokens = &usage.tokens
     cdef RecSlice written = RecSlice(NULL, NULL)
     cdef RecSlice speed = RecSlice(NULL, NULL)
@@ -262,7 +262,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
     """Put the rows of a record with an API response: its own, and an advisor's.
 
     An advisor is another model that the API asks meanwhile. Its tokens are only in the iterations of the usage, not in
-    the sums. Returns 1 if it has one, otherwise 0; or -1: no memory.
+    the sums. Returns 1 if it has one, otherwise 0.
     """
     cdef ScanUsage usage
     cdef RecSlice record = RecSlice(fields.start, fields.end)
@@ -305,7 +305,7 @@ cdef int scan_put_usage(ScanColumns* columns, RecFields* fields, ScanPlace* plac
 # ---- sessions ------------------------------------------------------------------
 
 cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put the ids of a record's tool uses, and the number of uses without an id. Returns 0, or -1: no memory."""
+    """Put the ids of a record's tool uses, and the number of uses without an id."""
     cdef ArrowColumn* column = &columns.items[SCAN_TOOL_IDS]
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecToolBlock block
@@ -329,7 +329,7 @@ cdef int scan_put_tool_ids(ScanColumns* columns, RecFields* fields, ScanText* sc
 
 
 cdef int scan_put_agents(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put the sub-agent that a progress record is about. Returns 0, or -1: no memory."""
+    """Put the sub-agent that a progress record is about."""
     cdef ArrowColumn* column = &columns.items[SCAN_PROGRESS_AGENTS]
     cdef RecSlice record = RecSlice(fields.start, fields.end)
     cdef RecSlice data, agent
@@ -379,7 +379,7 @@ cdef const char* scan_queue_step(RecFields* fields) noexcept nogil:
 
 
 cdef int scan_put_queued(ScanColumns* columns, RecFields* fields, ScanText* scratch) noexcept nogil:
-    """Put a record's text, a newline, and the result of scan_queue_step, or null. Returns 0, or -1: no memory."""
+    """Put a record's text, a newline, and the result of scan_queue_step, or null."""
     cdef const char* step
     cdef size_t size
     if not columns.wanted[SCAN_QUEUED]:
@@ -399,7 +399,7 @@ cdef int scan_put_line(
     ScanColumns* columns, RecFields* fields, bint has_record, bint is_broken, int64_t size, ScanPlace* place,
     ScanText* scratch,
 ) noexcept nogil:
-    """Put a line's contribution to its session. Returns 0, or -1: no memory.
+    """Put a line's contribution to its session.
 
     fields: zeroed if there is no record.  size: of the line with its newline, in bytes.
     """

@@ -111,7 +111,7 @@ cdef size_t scan_hash_response(const ArrowColumn* items, size_t row) noexcept no
 
 
 cdef uint32_t* scan_new_slots(size_t count, size_t* slot_count) noexcept nogil:
-    """Return a hash table for `count` items, or NULL: no memory. The caller frees it."""
+    """Return a hash table for `count` items. The caller frees it."""
     slot_count[0] = 64
     while slot_count[0] < 2 * count:
         slot_count[0] *= 2
@@ -131,7 +131,7 @@ cdef void scan_join_response(const ArrowColumn* items, ScanResponse* response, S
 
 
 cdef ScanResponse* scan_find_responses(const ScanColumns* columns, size_t* count, uint32_t* owners) noexcept nogil:
-    """Return the responses of all rows, or NULL: no memory. The caller frees them.
+    """Return the responses of all rows. The caller frees them.
 
     count: set to their number.
     owners: set to the number of each row's response, if it is not NULL.
@@ -175,7 +175,7 @@ cdef void scan_leave_out_joined(ScanResponse* responses, size_t* count) noexcept
 
 
 cdef int scan_join_requests(const ArrowColumn* items, ScanResponse* responses, size_t* count) noexcept nogil:
-    """Join the responses of a message id that also occurs without a request id. Returns 0, or -1: no memory.
+    """Join the responses of a message id that also occurs without a request id.
 
     count: of the responses, set to how many are left.
     """
@@ -223,7 +223,7 @@ cdef bint scan_has_response_columns(const ScanColumns* columns) noexcept nogil:
 
 
 cdef int scan_drop_responses(ScanColumns* columns) noexcept nogil:
-    """Drop the rows that cannot affect which record of a response counts. Returns 0, or -1: no memory."""
+    """Drop the rows that cannot affect which record of a response counts."""
     cdef size_t count, i
     cdef size_t left = 0
     cdef uint8_t* keep
@@ -315,7 +315,7 @@ cdef class ResponseCounter:
         return 0
 
     cdef int append(self, const ArrowColumn* more, size_t rows) noexcept nogil:
-        """Append rows; now and then, drop the rows that cannot count. Returns 0, or -1: no memory.
+        """Append rows; now and then, drop the rows that cannot count.
 
         more: the rows' columns, in the order of the names.
         """
@@ -345,7 +345,7 @@ cdef class ResponseCounter:
             raise MemoryError
 
     cdef ScanOrdered* ordered(self, size_t* count) noexcept nogil:
-        """Return the responses in order, or NULL: no memory. The caller frees them. count: set to their number."""
+        """Return the responses in order. The caller frees them. count: set to their number."""
         cdef const ArrowColumn* items = self.columns.items
         cdef uint32_t* owners = <uint32_t*>PyMem_RawMalloc(max(<size_t>1, self.columns.rows) * sizeof(uint32_t))
         cdef ScanResponse* responses = NULL

@@ -105,7 +105,7 @@ cdef inline void scan_find_record(Cursor start, Cursor end, ScanLine* line) noex
 
 
 cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Put the rows of a line. Returns 0, or -1: no memory."""
+    """Put the rows of a line."""
     cdef ScanLine line
     scan_find_record(start, end, &line)
     if line.is_blank:
@@ -117,7 +117,7 @@ cdef int scan_line(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexc
 cdef int scan_put_rows(
     ScanRun* run, RecFields* fields, bint is_broken, int64_t size, int64_t offset
 ) noexcept nogil:
-    """Put the rows of a line that is not blank. Returns 0, or -1: no memory.
+    """Put the rows of a line that is not blank.
 
     fields: zeroed without a record.  size: of the line with its newline, in bytes.
     """
@@ -153,7 +153,7 @@ cdef int scan_put_rows(
 
 
 cdef int scan_all_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan whole lines, each with its newline. Returns 0, or -1: no memory. offset: that of `start` in the file."""
+    """Scan whole lines, each with its newline. offset: that of `start` in the file."""
     cdef Cursor newline
     cdef Cursor p = start
     while p != end:
@@ -168,7 +168,7 @@ cdef int scan_all_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) 
 
 
 cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor* done, int64_t offset) noexcept nogil:
-    """Scan the line of `at`, if it is not done yet. Returns 0, or -1: no memory.
+    """Scan the line of `at`, if it is not done yet.
 
     done: the lines before it are done; it is moved behind the line. offset: that of `start` in the file.
     """
@@ -187,7 +187,7 @@ cdef int scan_line_at(ScanRun* run, Cursor start, Cursor end, Cursor at, Cursor*
 
 
 cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan the whole lines that may have a match. Returns 0, or -1: no memory.
+    """Scan the whole lines that may have a match.
 
     Needs a gate with a prefilter: without one, a record is skipped as fast as it is searched.
     """
@@ -222,7 +222,7 @@ cdef int scan_gated_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset
 
 
 cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noexcept nogil:
-    """Scan whole lines, each with its newline. Returns 0, or -1: no memory. offset: that of `start` in the file."""
+    """Scan whole lines, each with its newline. offset: that of `start` in the file."""
     if start == end:
         return 0
     if run.question.has_gate and match_has_prefilter(&run.question.gate):
@@ -233,7 +233,7 @@ cdef int scan_lines(ScanRun* run, Cursor start, Cursor end, int64_t offset) noex
 # ---- blocks --------------------------------------------------------------------
 
 cdef int scan_hold(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
-    """Keep more of a line until the rest comes, unless the line is too long. Returns 0, or -1: no memory.
+    """Keep more of a line until the rest comes, unless the line is too long.
 
     start, end: without the newline.
     """
@@ -250,7 +250,7 @@ cdef int scan_hold(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
 
 
 cdef int scan_pending(ScanRun* run) noexcept nogil:
-    """Scan the line that was kept, up to run.offset. Returns 0, or -1: no memory."""
+    """Scan the line that was kept, up to run.offset."""
     cdef int64_t offset = run.offset - run.pending.size
     if scan_text_room(&run.pending, 1) < 0:
         return -1
@@ -259,7 +259,7 @@ cdef int scan_pending(ScanRun* run) noexcept nogil:
 
 
 cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
-    """Scan the next bytes of the file. Returns 0, or -1: no memory."""
+    """Scan the next bytes of the file."""
     cdef Cursor newline
     if run.is_skipping or run.pending.size:
         newline = <Cursor>memchr(start, c"\n", end - start)
@@ -292,7 +292,7 @@ cdef int scan_feed(ScanRun* run, Cursor start, Cursor end) noexcept nogil:
 
 
 cdef int scan_end_of_file(ScanRun* run) noexcept nogil:
-    """Scan the last line, if it has no newline. Returns 0, or -1: no memory."""
+    """Scan the last line, if it has no newline."""
     cdef int failed = 0
     if not run.is_done and not run.is_skipping and run.pending.size:
         run.lacks_newline = True
@@ -334,7 +334,7 @@ cdef int scan_read(ScanRun* run, int fd) noexcept nogil:
 cdef int scan_one_line(
     ScanRun* run, Cursor start, Cursor end, Cursor translated, Cursor translated_end, int64_t offset
 ) noexcept nogil:
-    """Scan a line of another host, at any offset, unless it is too long. Returns 0, or -1: no memory.
+    """Scan a line of another host, at any offset, unless it is too long.
 
     start, end: the line, with its newline if it has one; empty for a further record of the line before.
     translated, translated_end: its record in Claude Code's form; equal if it has none.

@@ -48,7 +48,7 @@ cdef bint scan_find_patched(ScanText* text, RecSlice* name) noexcept nogil:
 
 
 cdef int scan_put_file(ScanColumns* columns, RecToolBlock* use, ScanText* scratch) noexcept nogil:
-    """Put the file that a tool edits, null if it edits none. Returns 0, or -1: no memory."""
+    """Put the file that a tool edits, null if it edits none."""
     cdef RecSlice file = RecSlice(NULL, NULL)
     cdef RecSlice patch
     if not columns.wanted[SCAN_FILE]:
@@ -71,7 +71,7 @@ cdef int scan_put_file(ScanColumns* columns, RecToolBlock* use, ScanText* scratc
 
 
 cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a string, or the strings of an array joined by spaces, otherwise null. Returns 0, or -1: no memory."""
+    """Put a string, or the strings of an array joined by spaces, otherwise null."""
     cdef JsonFault fault
     cdef Cursor p = value.start
     cdef Cursor stop
@@ -100,7 +100,7 @@ cdef int scan_put_words(ScanColumns* columns, int field, RecSlice* value, ScanTe
 
 
 cdef int scan_put_json(ScanColumns* columns, int field, RecSlice* value, ScanText* scratch) noexcept nogil:
-    """Put a JSON value as it is written, with U+FFFD for invalid UTF-8. Returns 0, or -1: no memory.
+    """Put a JSON value as it is written, with U+FFFD for invalid UTF-8.
 
     value: without a start if there is none; then nothing is put.
     """
@@ -138,7 +138,7 @@ cdef int scan_end_half(ScanColumns* columns) noexcept nogil:
 cdef int scan_put_use(
     ScanColumns* columns, RecFields* fields, RecToolBlock* use, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put the use's half of a tool's row. Returns 0, or -1: no memory."""
+    """Put the use's half of a tool's row."""
     cdef RecSlice command = RecSlice(NULL, NULL)
     scan_find_argument(use, scan_command_tools, b"command", &command)
     scan_find_argument(use, scan_cmd_tools, b"cmd", &command)
@@ -159,7 +159,7 @@ cdef int scan_put_use(
 cdef int scan_put_result(
     ScanColumns* columns, RecFields* fields, RecToolBlock* result, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put the result's half of a tool's row. Returns 0, or -1: no memory."""
+    """Put the result's half of a tool's row."""
     cdef RecSlice* ended = &fields.top[FIELD_TIMESTAMP]
     cdef int64_t at
     if rec_read_time(&result.timestamp, &at):
@@ -178,7 +178,7 @@ cdef int scan_put_result(
 cdef int scan_put_tool_halves(
     ScanColumns* columns, RecFields* fields, ScanPlace* place, ScanText* scratch
 ) noexcept nogil:
-    """Put a row for each use and each result of a tool in a record. Returns 0, or -1: no memory."""
+    """Put a row for each use and each result of a tool in a record."""
     cdef RecSlice tools = rec_speech(fields)[FIELD_TOOLS]
     cdef RecSlice results = rec_speech(fields)[FIELD_RESULTS]
     cdef RecToolBlock block

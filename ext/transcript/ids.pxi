@@ -37,12 +37,12 @@ cdef uint64_t rec_find_id(RecIds* ids, RecSlice* name) noexcept nogil:
 
 
 cdef int rec_add_id(RecIds* ids, RecSlice* name, bint mark) noexcept nogil:
-    """Keep an id. Returns 0, or -1: no memory."""
+    """Keep an id."""
     return rec_add_key(ids, rec_id_key(name, mark))
 
 
 cdef int rec_add_key(RecIds* ids, uint64_t key) noexcept nogil:
-    """Keep the fingerprint of an id. Returns 0, or -1: no memory."""
+    """Keep the fingerprint of an id."""
     cdef RecIds wider
     cdef size_t i
     if 2 * ids.count >= ids.capacity:
