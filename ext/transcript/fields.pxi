@@ -113,8 +113,9 @@ cdef inline bint rec_value_is_white_space(RecSlice* value) noexcept nogil:
     return True
 
 
-cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
-    if size == 4:
+cdef int rec_field_named(Cursor name, size_t size) noexcept nogil:
+    """Return the field of a name. Names are grouped by length: the first one of a group gives it."""
+    if size == LIT(b"type").size:
         if bytes_equal(name, size, LIT(b"type")):
             return FIELD_TYPE
         if bytes_equal(name, size, LIT(b"text")):
@@ -125,25 +126,25 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_UUID
         if bytes_equal(name, size, LIT(b"name")):
             return FIELD_NAME
-    elif size == 2:
+    elif size == LIT(b"id").size:
         if bytes_equal(name, size, LIT(b"id")):
             return FIELD_ID
-    elif size == 3:
+    elif size == LIT(b"cwd").size:
         if bytes_equal(name, size, LIT(b"cwd")):
             return FIELD_CWD
-    elif size == 5:
+    elif size == LIT(b"input").size:
         if bytes_equal(name, size, LIT(b"input")):
             return FIELD_INPUT
         if bytes_equal(name, size, LIT(b"model")):
             return FIELD_MODEL
         if bytes_equal(name, size, LIT(b"usage")):
             return FIELD_USAGE
-    elif size == 6:
+    elif size == LIT(b"isMeta").size:
         if bytes_equal(name, size, LIT(b"isMeta")):
             return FIELD_META
         if bytes_equal(name, size, LIT(b"origin")):
             return FIELD_ORIGIN
-    elif size == 7:
+    elif size == LIT(b"content").size:
         if bytes_equal(name, size, LIT(b"content")):
             return FIELD_CONTENT
         if bytes_equal(name, size, LIT(b"message")):
@@ -154,10 +155,10 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_AGENT_ID
         if bytes_equal(name, size, LIT(b"subtype")):
             return FIELD_SUBTYPE
-    elif size == 8:
+    elif size == LIT(b"is_error").size:
         if bytes_equal(name, size, LIT(b"is_error")):
             return FIELD_IS_ERROR
-    elif size == 9:
+    elif size == LIT(b"timestamp").size:
         if bytes_equal(name, size, LIT(b"timestamp")):
             return FIELD_TIMESTAMP
         if bytes_equal(name, size, LIT(b"sessionId")):
@@ -166,18 +167,18 @@ cdef int rec_field_named(Cursor name, Py_ssize_t size) noexcept nogil:
             return FIELD_GIT_BRANCH
         if bytes_equal(name, size, LIT(b"requestId")):
             return FIELD_REQUEST_ID
-    elif size == 10:
+    elif size == LIT(b"parentUuid").size:
         if bytes_equal(name, size, LIT(b"parentUuid")):
             return FIELD_PARENT_UUID
         if bytes_equal(name, size, LIT(b"attachment")):
             return FIELD_ATTACHMENT
-    elif size == 11:
+    elif size == LIT(b"isSidechain").size:
         if bytes_equal(name, size, LIT(b"isSidechain")):
             return FIELD_SIDECHAIN
-    elif size == 16:
+    elif size == LIT(b"isCompactSummary").size:
         if bytes_equal(name, size, LIT(b"isCompactSummary")):
             return FIELD_COMPACT_SUMMARY
-    elif size == 17:
+    elif size == LIT(b"isApiErrorMessage").size:
         if bytes_equal(name, size, LIT(b"isApiErrorMessage")):
             return FIELD_API_ERROR
     return FIELD_OTHER
