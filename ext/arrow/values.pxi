@@ -67,14 +67,25 @@ cdef object arrow_time_text(const ArrowClock* clock):
     return text[:27].decode("ascii")
 
 
+cdef tuple arrow_datetime_and_utc = None
+
+
+cdef tuple arrow_datetime():
+    """Return datetime and UTC. The first call imports datetime, which few programs with the core need."""
+    global arrow_datetime_and_utc
+    if arrow_datetime_and_utc is None:
+        from datetime import datetime, timezone
+        arrow_datetime_and_utc = datetime, timezone.utc
+    return arrow_datetime_and_utc
+
+
 cdef object arrow_times_list(const ArrowColumn* column, bint as_text):
     """Return the values of a column of times as a list of aware datetimes, or of texts; None for a null."""
     cdef size_t i
     cdef ArrowClock at
     cdef list values = [None] * column.length
     if not as_text:
-        from datetime import datetime, timezone
-        utc = timezone.utc
+        datetime, utc = arrow_datetime()
     for i in range(column.length):
         if arrow_is_valid(column, i):
             at = arrow_clock_of((<const int64_t*>column.values)[i])
