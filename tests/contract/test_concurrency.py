@@ -1,12 +1,14 @@
 """Many hooks at once count every one of them, among other writers of the store."""
 
+import contextlib
 import fcntl
 import json
+import os
 import subprocess
 import threading
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.host import HANGS_S, assistant, frame, looping, ralph_page, run_on_payload
 from support.long_runs import IS_LONG
@@ -185,6 +187,15 @@ def test_of_many_hooks_at_once_one_reports_what_to_save(memorable):
     assert len(stop_all_at_once(memorable)) == 1
 
 
+def is_opened_again(path):
+    """Return whether another process, a hook or a worker, has a file open."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid != os.getpid() and any(file.path == str(path) for file in process.open_files()):
+                return True
+    return False
+
+
 def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable):
     assert memorable.stop().exit_code == 2
     private = memorable.home / ".local/state/tailhook"
@@ -195,7 +206,7 @@ def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable)
     with lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         hook = start_hook(memorable)
-        time.sleep(0.5)  # it has read the transcript by then, and waits
+        wait_until(lambda: is_opened_again(lock))  # it has read the transcript
         mark.write_bytes(reported)
     hook.communicate(timeout=HANGS_S)
     assert hook.returncode == 0

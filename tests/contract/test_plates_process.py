@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 from support.cases import in_one_test
-from support.host import Started, frame
+from support.host import HANGS_S, Started, frame
 from support.usual_secrets import SECRETS, is_shown, written
 
 from tailhook.hook.plates import MAX_REPORTED_CHARS
@@ -517,7 +517,7 @@ def test_64_hooks_at_once_report_64_whole_events(plates):
     for _ in range(64):
         with payload.open("rb") as stdin:
             hooks.append(subprocess.Popen(plates.argv, env=plates.env, cwd=plates.folder, stdin=stdin))
-    assert [hook.wait(60) for hook in hooks] == [0] * 64
+    assert [hook.wait(HANGS_S) for hook in hooks] == [0] * 64
     assert len({event["event_id"] for event in reported(plates)}) == 64
 
 

@@ -10,7 +10,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -103,7 +102,7 @@ def test_an_upgrade_while_a_pool_starts_ends_it(home, site):
         out.write(f"\nwith open({loaded!r}, 'a') as one:\n    one.write('# changed')\n")
     with Pool(home, package=site, starts=False) as pool:
         done = subprocess.run(
-            [*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, text=True, check=False, timeout=5
+            [*pool.serve_argv(), "--asked"], env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS
         )
         assert (done.returncode, "is being changed" in done.stderr) == (1, True)
 
@@ -239,15 +238,19 @@ def test_an_uninstall_while_a_pool_starts_leaves_nothing(home, site):
     begin = "    program = read_file(built_client()"
     text = installation.read_text()
     assert begin in text
-    installation.write_text(text.replace(begin, f"    __import__('time').sleep(0.5)\n{begin}"))
     code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); import tailhook.install.client as one; "
+    code += f"one.LOCK_TIMEOUT_S = {STARTS}; one.remove_clients()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with Pool(home, package=site, starts=False) as pool:
+        installation.write_text(text.replace(begin, f"    posix.write(1, b'found')\n    posix.read(0, 1)\n{begin}"))
         folder, sockets = pool.folder, pool.path.parent
-        with Started(pool.serve_argv(), env=pool.env, stderr=subprocess.PIPE, text=True) as starting:
-            time.sleep(0.25)
-            words = [sys.executable, "-I", "-c", f"{code}one.remove_clients()"]
-            done = subprocess.run(words, env=pool.env, capture_output=True, text=True, check=False, timeout=STARTS)
-            assert (done.returncode, done.stderr) == (0, "")
+        with Started(pool.serve_argv(), env=pool.env, **pipes) as starting:
+            assert starting.stdout.read(5) == b"found"
+            with Started([sys.executable, "-I", "-c", code], env=pool.env, stderr=subprocess.PIPE) as removing:
+                wait_until(lambda: not Path(pool.argv[0]).exists())
+                starting.stdin.close()
+                assert removing.stderr.read() == b""
+            assert removing.returncode == 0
             starting.wait(timeout=STARTS)
         assert (folder.exists(), sockets.exists()) == (False, False)
 

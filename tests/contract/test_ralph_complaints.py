@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from support.host import PROMPT, assistant, ralph_page
+from support.host import HANGS_S, PROMPT, assistant, ralph_page
+from support.pool import Pool, set_constants
 
 KEPT = "<promise>TESTS GREEN</promise>"
 
@@ -217,18 +218,24 @@ def test_complaint_18_two_hooks_race_on_removal(project):
 
 
 @pytest.mark.one_form
-def test_complaint_19_it_waits_on_stdin_at_every_ordinary_stop(project):
+def test_complaint_19_it_waits_on_stdin_at_every_ordinary_stop(project, form, home, site):
     path = project.ralph()
 
-    def start(folder):
+    def start(argv, folder):
         env = {**project.env, "CLAUDE_PROJECT_DIR": str(folder)}
-        return subprocess.Popen(project.argv, stdin=subprocess.PIPE, env=env, cwd=folder)
+        return subprocess.Popen(argv, stdin=subprocess.PIPE, env=env, cwd=folder)
 
-    with start(project.folder) as of_a_loop, start(project.home) as ordinary:
-        assert ordinary.wait(20) == 0
-        assert of_a_loop.poll() is None, "begun first, it still waits for its payload"
-        assert of_a_loop.wait(20) == 0
-        assert path.read_text() == ralph_page(), "a payload that does not come is unknown"
+    set_constants(site / "hook" / "payload.py", PAYLOAD_TIMEOUT_S=2 * HANGS_S)
+    with Pool(home, package=site, starts=form == "warm") as pool:
+        argv = [*(pool.argv if form == "warm" else pool.cold), "ralph"]
+        with start(argv, project.folder) as of_a_loop, start(argv, project.home) as ordinary:
+            assert ordinary.wait(HANGS_S) == 0
+            assert of_a_loop.poll() is None, "it waits for its payload"
+            of_a_loop.kill()
+            of_a_loop.wait()  # before its stdin ends
+    with start(project.argv, project.folder) as impatient:
+        assert impatient.wait(HANGS_S) == 0
+    assert path.read_text() == ralph_page(), "a payload that does not come is unknown"
 
 
 def test_complaint_20_it_needs_programs_on_the_path(project):

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.host import ENVIRONMENT, Started, run_on_payload, short_folder, tailhook
+from support.host import ENVIRONMENT, HANGS_S, Started, run_on_payload, short_folder, tailhook
 from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
 from support.terminal import Terminal
 
@@ -204,7 +204,7 @@ def test_the_client_of_an_environment_that_is_gone_goes_with_its_pool(user):
     try:
         wait_until(lambda: any((user.home / ".local/state/tailhook/run/pool").glob("*.*")))
         user.run("uninstall", "--yes")
-        assert pool.wait(30) == 0
+        assert pool.wait(HANGS_S) == 0
     finally:
         pool.kill()
     assert user.left() == []
@@ -285,7 +285,7 @@ def test_a_pool_is_ended_although_another_program_listens_beside_it(user):
             other.listen()
             done = tailhook("pool", "stop", env=user.env, cwd=user.project)
         assert (done.returncode, "listens there and is not a pool" in done.stderr) == (1, True)
-        assert serve.wait(30) == 0
+        assert serve.wait(HANGS_S) == 0
 
 
 def test_a_pool_whose_state_folder_was_moved_is_ended(user):
@@ -296,7 +296,7 @@ def test_a_pool_whose_state_folder_was_moved_is_ended(user):
         state.rename(state.with_name("moved"))
         state.symlink_to("moved")
         user.run("pool", "stop")
-        assert serve.wait(30) == 0
+        assert serve.wait(HANGS_S) == 0
 
 
 def test_a_program_that_is_not_a_pool_is_left_alone(user):
@@ -338,7 +338,7 @@ def test_no_folder_stays_where_the_sockets_were_before(user):
     with Started(user.argv("pool", "serve"), env=user.env, stdout=subprocess.PIPE) as serve:
         assert serve.stdout.readline().startswith(b"The pool runs: process ")
         user.run("uninstall", "--yes")
-        assert serve.wait(30) == 0
+        assert serve.wait(HANGS_S) == 0
     assert list(runtime.iterdir()) == []
 
 

@@ -88,7 +88,7 @@ def test_a_window_that_ends_in_the_blank_space_between_two_rows_gives_each_row_i
         assert top == {}
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(180))
 @given(st.integers(200_000, 300_000), st.integers(1, 400))
 def test_a_row_or_a_member_may_lie_anywhere_in_the_window_and_be_larger_than_it(size, step):
     rows = [{"n": n, "a": "x" * (n * step % 5000), "b": {"c": [n]}} for n in range(200)]

@@ -9,6 +9,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.host import HANGS_S
+from support.long_runs import examples
 from support.oracles import records as oracle
 
 from tailhook.transcripts import following, transcript
@@ -51,7 +52,7 @@ def test_messages_are_the_records_grouped_by_their_ids(records, compressed):
 
 
 @given(st.lists(RECORDS, max_size=8), st.data())
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=examples(150))
 def test_a_file_that_is_written_in_any_pieces_is_followed_without_loss(tmp_path_factory, records, data):
     path = tmp_path_factory.mktemp("followed") / "session.jsonl"
     path.write_bytes(b"")

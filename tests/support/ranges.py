@@ -2,6 +2,7 @@
 
 import threading
 
+from support.host import HANGS_S
 from tailhook._core import RangeScan, ScanProgram
 
 RECORDS = ScanProgram(table="records", columns=["offset", "type", "text_bytes"])
@@ -37,5 +38,5 @@ def in_thread(function, *arguments):
 
 
 def ended(thread):
-    thread.join(60)
+    thread.join(HANGS_S)
     return not thread.is_alive()

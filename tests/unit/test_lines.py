@@ -9,6 +9,7 @@ import tempfile
 import threading
 
 import pytest
+from support.host import HANGS_S
 
 from tailhook._core import forward_lines, last_message, reverse_lines
 
@@ -406,7 +407,7 @@ def test_a_reader_in_use_by_one_thread_refuses_another():
     class Slow(io.BytesIO):
         def readinto(self, buffer):
             entered.set()
-            assert release.wait(10)
+            assert release.wait(HANGS_S)
             return super().readinto(buffer)
 
     entered, release = threading.Event(), threading.Event()
@@ -414,7 +415,7 @@ def test_a_reader_in_use_by_one_thread_refuses_another():
     given = []
     thread = threading.Thread(target=lambda: given.append(next(lines)))
     thread.start()
-    assert entered.wait(10)
+    assert entered.wait(HANGS_S)
     with pytest.raises(RuntimeError, match="another thread"):
         next(lines)
     release.set()

@@ -11,7 +11,7 @@ import sys
 
 import pytest
 from support.daemon import SERVE, answers, daemon_in, refused, wait_until
-from support.host import Started, command_server
+from support.host import HANGS_S, Started, command_server
 
 from tailhook._core import send_wake_up
 from tailhook.errors import TailhookError
@@ -88,7 +88,7 @@ def test_a_person_takes_the_place_of_a_daemon_that_was_started_by_itself(own):
         wait_until(lambda: answers(own))
         own.post("stop")
         own.start()
-        assert first.wait(30) == 0
+        assert first.wait(HANGS_S) == 0
     assert own.plates()["s"]["status"] == "idle"
     assert own.base.startswith("http://127.0.0.1:")
 

@@ -303,7 +303,7 @@ def test_the_session_is_shown_from_its_start_and_closed_at_its_end(daemon):
         plate = wait_until(lambda: plate_of(daemon))
         assert (plate["status"], plate["project_path"]) == ("starting", str(daemon.home))
         wrapper.stdin.close()
-        wrapper.wait(30)
+        wrapper.wait(HANGS_S)
     assert plate_of(daemon)["status"] == "closed"
 
 
@@ -391,7 +391,7 @@ def test_an_end_that_meant_no_session_that_the_daemon_knows_is_in_the_spool(daem
         plate = wait_until(lambda: plate_of(daemon))
         assert daemon.ask("DELETE", f"/plates/{quote(plate['session_id'])}").status_code == 200
         wrapper.stdin.close()
-        wrapper.wait(30)
+        wrapper.wait(HANGS_S)
     (event,) = map(json.loads, (daemon.state / "events").read_text().splitlines())
     assert (event["event_type"], event["run_id"]) == ("run_ended", plate["run_id"])
 
@@ -412,8 +412,8 @@ def test_two_sessions_in_one_folder_do_not_close_each_other(daemon):
     ]
     wait_until(lambda: len(daemon.plates()) == 2)
     wrappers[0].stdin.close()
-    wrappers[0].wait(30)
+    wrappers[0].wait(HANGS_S)
     assert sorted(plate["status"] for plate in daemon.plates().values()) == ["closed", "starting"]
     wrappers[1].stdin.close()
-    wrappers[1].wait(30)
+    wrappers[1].wait(HANGS_S)
     assert {plate["status"] for plate in daemon.plates().values()} == {"closed"}
