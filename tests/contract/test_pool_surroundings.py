@@ -55,10 +55,10 @@ def spoil_socket(pool, how):
 def test_a_socket_that_is_not_the_pools_is_not_used(home, pool, how):
     project = looping_project(home)
     spoil_socket(pool, how)
-    before = pool.ways("Stop")
+    before = pool.records("Stop")
     done = pool.hook(STOP, cwd=project)
     assert (done.returncode, iteration(project)) == (2, 2)
-    assert pool.ways("Stop")[len(before) :] != ["w"]
+    assert pool.ways_after(before) != ["w"]
 
 
 def test_a_full_backlog_makes_the_hook_cold(home, pool):
@@ -182,10 +182,10 @@ LIMITS = {"file size": "ulimit -f 1000", "descriptors": "ulimit -n 30", "memory"
 @pytest.mark.parametrize("limit", LIMITS)
 def test_a_limit_of_the_caller_makes_the_hook_cold(home, pool, limit):
     pool.stop_until_warm()
-    before = pool.ways("Stop")
+    before = pool.records("Stop")
     argv = ["sh", "-c", f'{LIMITS[limit]} && exec "$@"', "sh", *pool.argv, "idle"]
     assert pool.hook(STOP, argv=argv).returncode == 0
-    assert pool.ways("Stop")[len(before) :] == ["u"]
+    assert pool.ways_after(before) == ["u"]
 
 
 @pytest.mark.skipif(not shutil.which("setpriv") or os.getuid() != 0, reason="cannot become another user")

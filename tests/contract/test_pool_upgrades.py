@@ -49,10 +49,10 @@ def test_an_upgrade_ends_the_pool_and_the_next_one_is_new(home, site, change):
             (site / "new").rename(core)
         else:
             (site / "hosts" / "cursor.py").unlink()
-        ways = pool.ways("Stop")
+        records = pool.records("Stop")
         assert pool.hook(STOP, cwd=project).returncode == 2
         assert iteration(project) == before + 1
-        assert "w" not in pool.ways("Stop")[len(ways) :]
+        assert "w" not in pool.ways_after(records)
         wait_until(lambda: not is_alive(pool.pid))
         with contextlib.suppress(FileNotFoundError):
             (pool.folder / "pool-start").unlink()
@@ -80,7 +80,7 @@ def test_a_pool_leaves_if_another_package_has_its_path(home, site, change):
         (home / "first").rename(current)
     with Pool(home, package=current / "tailhook") as pool:
         pool.stop_until_warm()
-        ways = pool.ways("Stop")
+        records = pool.records("Stop")
         if change == "a link is changed":
             (home / "new").symlink_to("second")
             (home / "new").rename(current)
@@ -88,7 +88,7 @@ def test_a_pool_leaves_if_another_package_has_its_path(home, site, change):
             current.rename(home / "old")
             (home / "second").rename(current)
         assert pool.hook(STOP).returncode == 0
-        assert "w" not in pool.ways("Stop")[len(ways) :]
+        assert "w" not in pool.ways_after(records)
         wait_until(lambda: not is_alive(pool.pid))
         pool.hook(STOP)
         wait_until(lambda: pool.finds_socket())
@@ -280,9 +280,9 @@ def test_the_hook_command_hands_on_to_the_client(home, pool):
     pool.stop_until_warm()
     project = looping_project(home)
     for _ in range(20):
-        before = len(pool.ways("Stop"))
+        before = pool.records("Stop")
         done = tailhook("hook", "idle", env={"HOME": str(home)}, cwd=project, stdin=json.dumps(STOP))
         assert done.returncode == 2
-        if pool.ways("Stop")[before:] == ["w"]:
+        if pool.ways_after(before) == ["w"]:
             return
     pytest.fail("no worker answered")

@@ -38,5 +38,6 @@ Scans
 Other
     oracles     slow and simple second versions: Markdown code, records, the jwz store, memory's lines, the scan
     long_runs   how much of a long test a run does
+    opcodes     how many of Python's instructions a call executes
     ptrace      kills a process as it enters a system call
 """

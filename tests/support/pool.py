@@ -136,18 +136,21 @@ class Pool:
         deadline = time.monotonic() + STARTS
         while True:
             before = self.records("Stop")
-            self.hook(STOP, cwd=cwd, **env)
-            if any(way == b"w" for _, _, way in set(self.records("Stop")).difference(before)):
+            done = self.hook(STOP, cwd=cwd, **env)
+            if "was killed" not in done.stderr and "w" in self.ways_after(before):  # a killed hook has no record
                 return
             assert time.monotonic() < deadline, "no worker answers"
 
     def records(self, event: str) -> list[tuple[int, int, bytes]]:
-        """Return the records of the last hooks of an event.
+        """Return the records of the last hooks of an event."""
+        return read_times(str(self.folder)).get(event, [])
+
+    def ways_after(self, before: list[tuple[int, int, bytes]], event: str = "Stop") -> list[str]:
+        """Wait for a record that is not among some earlier ones, and return the ways of the new ones.
 
         A worker records a hook after the host has got its answer.
         """
-        time.sleep(0.02)
-        return read_times(str(self.folder)).get(event, [])
+        return [way.decode() for _, _, way in wait_until(lambda: set(self.records(event)).difference(before))]
 
     def ways(self, event: str) -> list[str]:
         """Return the way of each of the last hooks of an event, warm or cold."""

@@ -8,6 +8,7 @@ import tracemalloc
 
 import pytest
 from support.cases import in_one_test
+from support.opcodes import count_opcodes
 
 from tailhook._core import Automaton
 from tailhook.patterns.automaton import compile_table
@@ -144,21 +145,7 @@ def work_to_compile(count):
     """Return Python's instructions to compile so many patterns, divided by their number."""
     chance = random.Random(count)
     patterns = [(number, "".join(chance.choices("abcdefghij klmnop", k=10))) for number in range(count)]
-    instructions = 0
-
-    def note(frame, event, _argument):
-        nonlocal instructions
-        frame.f_trace_opcodes = True
-        instructions += event == "opcode"
-        return note
-
-    tracer = sys.gettrace()
-    sys.settrace(note)
-    try:
-        compile_table(patterns, ignore_case=False, word=False)
-    finally:
-        sys.settrace(tracer)
-    return instructions / count
+    return count_opcodes(compile_table, patterns, ignore_case=False, word=False) / count
 
 
 def test_the_work_to_compile_a_pattern_does_not_grow_with_their_number():
