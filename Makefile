@@ -10,7 +10,7 @@ CORE := $(wildcard ext/*.* ext/*/*.*) setup.py pyproject.toml src/tailhook/patte
 # The tests start thousands of processes. Without byte code, each of them would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test boards stress host host-matrix contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora pictures warm lint format clean engines extras
+.PHONY: help demo test stress host host-matrix contracts fuzz faults sanitize coverage mutants bench figures instructions interpreters corpora pictures warm lint format clean threads engines extras
 
 help: ## show the goals
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 14
@@ -19,15 +19,9 @@ demo: $(VENV)/built $(VENV)/board ## every machine's hook on a large transcript 
 	@$(BIN)/python examples/demo.py
 
 # Five workers for two processors: most tests wait for processes that they started. The browser's tests come first, so
-# the first worker has them. Idle workers take over tests from the end of its list only, so one browser runs. Files are
-# left out by a pattern, because pytest does not ignore a folder of its `testpaths`.
-RUN_TESTS := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
-BOARDS := tests/browser tests/unit/boards tests/contract/boards
-test: $(VENV)/built $(VENV)/test ## the tests of the hooks, the commands and the library, on every processor; TESTS=... others
-	$(RUN_TESTS) $(or $(TESTS),$(BOARDS:%=--ignore-glob='%/*'))
-
-boards: $(VENV)/built $(VENV)/test ## the tests of the daemon and its boards, on every processor
-	$(RUN_TESTS) $(BOARDS)
+# the first worker has them. Idle workers take over tests from the end of its list only, so one browser runs.
+test: $(VENV)/built $(VENV)/test ## all tests, on every processor
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(TESTS)
 
 stress: $(VENV)/built $(VENV)/test ## all tests beside four busy processes, RUNS (10) times, with each run's result and time
 	@.ci/stress
@@ -57,21 +51,24 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
-# Chromium is not built with the sanitizers, and runs no line of Python.
+# Chromium is not built with the sanitizers, and runs no line of Python. Its tests are left out file by file, because
+# pytest does not ignore a folder of its `testpaths`.
 WITHOUT_BROWSER := --ignore-glob='tests/browser/*'
-# The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
-THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
-    -k "thread or order or stop or flooded or fails or batch or while_their_file"
-sanitize: ## the scan's threads with ThreadSanitizer, then the suite with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
-	$(PYTHON) -m venv .venv-threads
-	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
-	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
-	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
+sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
 	$(PYTHON) -m venv .venv-sanitize
 	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(or $(TESTS),$(WITHOUT_BROWSER))
+
+# The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
+THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
+    -k "thread or order or stop or flooded or fails or batch or while_their_file"
+threads: ## the scan's threads with a core built with ThreadSanitizer
+	$(PYTHON) -m venv .venv-threads
+	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
+	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
+	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
 
 coverage: ## branches of the Python code and lines of the core that the suite reaches
 	$(PYTHON) -m venv .venv-coverage

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import tempfile
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -208,10 +207,9 @@ def run_with_watched_worker(pool, scene):
     """Run a stop until a worker answers it; return the exit code and how many system calls the worker made."""
     while True:
         pool.stop_until_warm()
-        began = time.time_ns()
+        before = pool.records("Stop")
         hook, calls = run_with_killed_worker(pool, scene, None)
-        # The stop before may be recorded only now.
-        if any(way == b"w" and ended - duration >= began for ended, duration, way in pool.records("Stop")):
+        if "w" in pool.ways_after(before):
             return hook.returncode, calls
         scene.reset()
 

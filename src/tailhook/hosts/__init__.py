@@ -2,12 +2,13 @@
 
 Inside tailhook, events and fields have Claude Code's names. So its hook needs no translation and imports none of these
 modules. The hook of another host imports only that host's module. docs/recipes.md describes how to add a host.
+
+A host's module has every member of its protocol, also the empty ones. So `tests/unit/test_architecture.py` finds a
+forgotten member; with a default in one place, that host would be taken for one without it.
 """
 
 import posix
 
-# A host's module has every member of its protocol, also the empty ones. So `tests/unit/test_architecture.py` finds a
-# forgotten member; with a default in one place, that host would be taken for one without it.
 RECORDED = ("codex", "gemini", "cursor", "copilot", "qwen")  # the library reads their transcripts
 CLAUDE_LIKE = ("qwen", "droid", "kimi", "devin")  # the rows of `tailhook.hosts.claude_like`
 DEFAULT = "claude-code"

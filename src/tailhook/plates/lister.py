@@ -107,7 +107,7 @@ def find_claude() -> str | None:
 
 
 class Lister:
-    """Publishes the sessions in Claude Code's list without a report from a hook, while a board is open.
+    """Publishes, while a board is open, the sessions in Claude Code's list that no hook has reported.
 
     All methods run in the event loop's thread.
 
