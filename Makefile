@@ -137,10 +137,10 @@ pictures: $(VENV)/built $(VENV)/test ## the pictures on the pages: of both board
 	$(BIN)/tailhook explain build/pictures/session.jsonl --html build/pictures/explain.html
 	$(BIN)/python tests/browser/page_picture.py build/pictures/explain.html docs/images/explain.png docs/images/explain-dark.png
 
-instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their baseline, and beside four times the input (needs valgrind)
+instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their baseline; a hook's and the library's beside four times the input (needs valgrind)
 	$(BIN)/python benches/instructions.py
 	TAILHOOK_FUZZ=1 $(BIN)/python -m pytest -n logical tests/contract/test_hook_costs.py \
-	    tests/contract/test_bench_command.py -k "costs or instructions_are_counted"
+	    tests/contract/test_library_costs.py tests/contract/test_bench_command.py -k "costs or instructions_are_counted"
 
 # What depends on the interpreter: the core is compiled again, so its unit tests run on each. The newest repeats more of
 # `make test`: fewer random inputs, real transcripts, and the processes that may differ (what the hook imports, both its

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from support.bench_runs import QUICK, TRUE
 from support.host import ENVIRONMENT, SANITIZER, Started, short_folder, tailhook
-from support.long_runs import IS_LONG
+from support.instructions import COUNTED
 from support.pool import LINUX, STARTS, is_alive, pids_of, wait_until
 
 import tailhook as tailhook_package
 from tailhook.bench import commands
 from tailhook.bench.cases import CASES, COMPARED, BenchProject
-from tailhook.bench.instructions import instruction_counter, processor_counts
+from tailhook.bench.instructions import processor_counts
 
 pytestmark = pytest.mark.skipif(bool(SANITIZER), reason="the command starts hooks without a sanitizer's runtime")
 
@@ -381,10 +381,7 @@ def test_a_hook_that_does_not_exist_is_an_error_in_one_line(bench):
     assert "/nowhere/hook" in done.stderr
 
 
-@pytest.mark.skipif(
-    not (IS_LONG and instruction_counter(slow=True)),
-    reason="in `make instructions`, if valgrind or the processor counts: it takes eight seconds",
-)
+@COUNTED
 def test_instructions_are_counted_and_limited(bench):
     case = ("--rounds", "1", "--size", "10 KB", "--case", "idle, no state")
     with_all = ENVIRONMENT["PATH"]

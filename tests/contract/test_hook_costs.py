@@ -7,16 +7,14 @@ import json
 import time
 
 import pytest
-from support.long_runs import IS_LONG
+from support.instructions import COUNTED, count_instructions
 
 from tailhook._core import iso_time
 from tailhook.bench.cases import WORKING, BenchProject, Case, idle_loop, ralph_loop, triage_pipeline
-from tailhook.bench.instructions import instruction_counter
 from tailhook.pool.reference_programs import bare_argv
 
 AT_MOST = 4.6  # buffers that double, and the logarithm of a search, make it more than 4
 LEAST = 0.85  # of the instructions of bare Python, for a hook with nothing to do
-COUNT = instruction_counter(slow=True) if IS_LONG else None
 
 
 def groups_done(folder, number):
@@ -123,9 +121,7 @@ def usage_since_the_last_stop(folder):
     return idle_loop(60, began=iso_time(now - 3600), briefed="bench", tokens=10**9, spent=spent)(folder)
 
 
-@pytest.mark.skipif(
-    COUNT is None, reason="`make instructions` counts; or neither the processor nor valgrind counts here"
-)
+@COUNTED
 def test_the_budget_of_a_loop_costs_the_same_in_a_transcript_of_10_kb_and_of_10_gb(tmp_path):
     costs = []
     for size in ("10 KB", "10 GB"):
@@ -134,13 +130,11 @@ def test_the_budget_of_a_loop_costs_the_same_in_a_transcript_of_10_kb_and_of_10_
         project.check()
         assert f"{5000 + 50 * 43} " in project.changed.read_text()
         project.reset()
-        costs.append(COUNT(project.hook, project.payload, project.env))
+        costs.append(count_instructions(project.hook, project.payload, project.env))
     assert abs(costs[1] - costs[0]) < 0.005 * costs[0]
 
 
-@pytest.mark.skipif(
-    COUNT is None, reason="`make instructions` counts; or neither the processor nor valgrind counts here"
-)
+@COUNTED
 @pytest.mark.parametrize(("machine", "begin", "payload", "number", "blocks"), CASES)
 def test_four_times_the_input_costs_a_hook_at_most_four_times_as_much(
     tmp_path, machine, begin, payload, number, blocks
@@ -152,6 +146,6 @@ def test_four_times_the_input_costs_a_hook_at_most_four_times_as_much(
         project.payload.write_text(json.dumps(json.loads(project.payload.read_text()) | payload(size)))
         project.check()
         project.reset()
-        at_least = COUNT(bare_argv(), project.payload, project.env) * LEAST
-        costs.append(COUNT(project.hook, project.payload, project.env) - at_least)
+        at_least = count_instructions(bare_argv(), project.payload, project.env) * LEAST
+        costs.append(count_instructions(project.hook, project.payload, project.env) - at_least)
     assert costs[1] < AT_MOST * costs[0]

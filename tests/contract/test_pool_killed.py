@@ -1,17 +1,16 @@
 """Processes of a pool that are killed or stopped: the answer is right, or one line lets the agent go."""
 
 import contextlib
-import fcntl
 import os
 import resource
 import signal
 import socket
 import subprocess
-import termios
 import time
 from pathlib import Path
 
 import pytest
+from support.host import is_read
 from support.pool import (
     LINUX,
     STARTS,
@@ -132,7 +131,7 @@ def test_a_signal_ends_a_warm_hook_as_it_ends_a_cold_one(patient_pool, number):
     )
     cold.stdin.write("{")
     cold.stdin.flush()
-    wait_until(lambda: fcntl.ioctl(cold.stdin, termios.FIONREAD, bytes(4)) == bytes(4))  # it has read that
+    wait_until(lambda: is_read(cold.stdin))
     warm, worker = waiting_hook(patient_pool)
     pipe = stdin_of(worker)
     ends = []

@@ -1,9 +1,7 @@
 """The scan of ranges gives the rows of the slow reference, however the files are cut."""
 
 import gzip
-import json
 import os
-import time
 from contextlib import nullcontext
 from datetime import UTC, datetime
 from io import BytesIO
@@ -301,15 +299,3 @@ def test_names_and_ids_that_are_too_long_count_as_missing(table, letter, more):
     files = [("/t/s.jsonl", data)]
     question = Question(patterns={"todo": "TODO"}, sidechains=True)
     assert scan_rows(table, files, question) == rows(table, files, question)
-
-
-@pytest.mark.parametrize("member", ["cwd", "sessionId", "gitBranch"])
-def test_a_long_name_is_not_read_again_for_each_match(tmp_path, member):
-    def seconds(size):
-        path = tmp_path / f"{size}.jsonl"
-        path.write_text(json.dumps({"type": "user", member: "\n" * size, "message": {"content": "e " * size}}))
-        started = time.process_time()
-        assert sum(map(len, tailhook.scan(path, patterns=["e"], columns=["project", "session_id"]))) == size
-        return time.process_time() - started
-
-    assert seconds(400_000) < 1 + 20 * seconds(40_000)

@@ -1,5 +1,6 @@
 """A stand-in for the agent's host: a project, its payloads and transcript, and the hook run on them as a process."""
 
+import fcntl
 import functools
 import json
 import os
@@ -7,13 +8,14 @@ import re
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from support.command_server import CommandServer
 from support.oracles import jwz
@@ -124,6 +126,11 @@ def wait_until(there, seconds: float = HANGS_S):
         time.sleep(pause)
         pause = min(1.2 * pause, 0.1)
     return found
+
+
+def is_read(pipe: IO[Any] | int) -> bool:
+    """Return whether nothing is left in a pipe."""
+    return fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4)
 
 
 def short_folder() -> "tempfile.TemporaryDirectory[str]":

@@ -76,6 +76,14 @@ SECRETS = {
     "hex": ("3f786850e387550fdab836ed7e6dc881de23001b", "the key is {} now"),
 }
 
+# Pieces of what a rule looks for. A text of one of them, again and again, makes the rules work most.
+HOSTILE = [
+    "word ", "a", "=", "a=b&", "'", "echo x | ", "sshpass -p ", "sk-", "://", "-----BEGIN", "-----END", "\n",
+    "docker login ", "/eyJ", "htpasswd -b ", "cookie: a=b ", "bearer ", ": ", "= ", "a=", "MII/", "key=", "token=1&",
+    "//a@",
+    "<a></", "-----BEGIN RSA PRIVATE KEY-----", "//", "echo a|", "3f78" * 10 + " ", "\\\n", "|",
+]  # fmt: skip
+
 
 def written(name):
     """Return the secret, and a text that contains it."""

@@ -4,9 +4,9 @@ import contextlib
 import json
 import os
 import threading
-import time
 
 import pytest
+from support.host import HANGS_S, is_read, wait_until
 
 from tailhook.hook import payload as module
 from tailhook.hook.payload import (
@@ -67,18 +67,19 @@ def test_what_follows_the_object_is_ignored(pipe):
     assert read(pipe, b'{"a": 1}{"b": 2') == {"a": 1}
 
 
-def test_an_object_in_pieces_is_read(pipe):
+def test_an_object_in_pieces_is_read(pipe, monkeypatch):
+    monkeypatch.setattr(module, "PAYLOAD_TIMEOUT_S", HANGS_S)
     reader, writer = pipe
     data = json.dumps({"text": "é" * 500, "end": True}).encode()
 
     def write():
         for at in range(0, len(data), 100):
             os.write(writer, data[at : at + 100])
-            time.sleep(0.001)
+            wait_until(lambda: is_read(reader))
 
     thread = threading.Thread(target=write)
     thread.start()
-    assert read_payload(reader) == json.loads(data)
+    assert read_payload(reader, HANGS_S) == json.loads(data)
     thread.join()
 
 

@@ -1,6 +1,5 @@
 """Tests of counting API responses once, beside the rule in plain Python."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
@@ -141,17 +140,6 @@ def test_nulls_stay_nulls_behind_records_that_are_forgotten():
     counter.add(make_batch("usage", USAGE_HALF, nulls))
     rows = [row for batch in counter.rows(USAGE_HALF) for row in zip(*batch.columns(), strict=True)]
     assert rows[:8] == nulls
-
-
-def test_many_requests_of_one_message_take_linear_time():
-    def seconds(count):
-        counter = ResponseCounter(USAGE_HALF)
-        counter.add(make_batch("usage", USAGE_HALF, [record("p", n, n, "m", f"r{n}", None, 1) for n in range(count)]))
-        started = time.process_time()
-        assert sum(map(len, counter.rows(("request_id",)))) == count
-        return time.process_time() - started
-
-    assert seconds(64_000) < 50 * seconds(4_000) + 0.2  # 16 times the requests
 
 
 def test_a_column_of_lists_is_refused():
