@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
-from playwright.sync_api import Browser, Playwright, expect
+from playwright.sync_api import Browser, Error, Playwright, expect
 
 from support.sessions import sessions
 
@@ -20,6 +20,7 @@ NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chro
 FETCHING = 600  # seconds that the download may take
 # One process for all pages of a site, and no process for graphics: each costs half a second of processor time.
 CHEAP = ("--process-per-site", "--renderer-process-limit=1", "--in-process-gpu", "--disable-gpu")
+CRASHES = 2  # of Chromium at its start that are tried again: one of 80 starts ended with a segmentation fault
 BROWSER_TIMEOUT_MS = 120_000  # a page that takes so long hangs, also on a busy machine
 
 
@@ -30,6 +31,9 @@ def launch(playwright: Playwright) -> "Browser | str":
         return fetch_error()
     # Chromium's sandbox needs namespaces, and root in a container has none. The pages are the tests' own.
     sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
+    for _ in range(CRASHES):
+        with suppress(Error):
+            return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
     return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
 
 
