@@ -486,6 +486,13 @@ def test_what_keeps_hooks_from_acting_is_reported(settings, examined):
     assert examined("off")[1] == 1
 
 
+def test_a_switch_with_another_value_is_reported(settings, examined):
+    (finding,), code = examined("off", TAILHOOK_DISABLE="true")
+    assert finding["what"].endswith("TAILHOOK_DISABLE is 'true', which does not disable all machines: only 1 does")
+    assert code == 0
+    assert examined("off", TAILHOOK_DISABLE="0", IDLE_LOOP_DISABLE="") == ([], 0)
+
+
 def test_a_file_that_disables_a_machine_is_reported(project, settings, examined):
     path = project.folder / ".idle-disabled"
     path.touch()

@@ -126,6 +126,16 @@ def test_a_log_that_can_be_written_is_not_reported_and_not_made(project, setting
     assert not (tmp_path / "new.log").exists()
 
 
+def test_a_variables_log_that_cannot_be_written_is_reported_wherever_the_variable_is_set(settings, examined, tmp_path):
+    missing = str(tmp_path / "missing" / "hooks.log")
+    (finding,), code = examined("config", TAILHOOK_LOG=missing)
+    assert finding["what"].startswith(f"the environment: TAILHOOK_LOG is {missing!r}, which cannot be written")
+    assert code == 0
+    settings.write_text(json.dumps({**json.loads(settings.read_text()), "env": {"TAILHOOK_LOG": "hooks.log"}}))
+    (finding,), _ = examined("config", TAILHOOK_LOG=str(tmp_path / "hooks.log"))
+    assert finding["what"].startswith(f"{settings}: TAILHOOK_LOG is 'hooks.log', which is not an absolute path")
+
+
 def test_a_projects_key_that_only_the_user_may_set_is_reported(project, settings, examined):
     (project.folder / ".claude").mkdir()
     (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x", "unbound": "act"}}')

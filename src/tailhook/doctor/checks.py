@@ -272,13 +272,20 @@ def check_block_cap(survey: Survey) -> Iterator[Finding]:
 
 
 def find_own_switches(found: Sequence[Found]) -> Iterator[Finding]:
-    """Yield tailhook's own variables and files that keep hooks from acting."""
+    """Yield tailhook's own variables and files that keep hooks from acting or from writing their log."""
     places: list[tuple[str, Mapping[str, object]]] = [(there.path, there.env) for there in found]
     for place, environment in [*places, ("the environment", os.environ)]:
         for name, disabled in SWITCHES.items():
-            if environment.get(name) == "1":
+            value = environment.get(name)
+            if value == "1":
                 what = f"{place}: {name}=1 disables {disabled}"
                 yield Finding("off", WARNING, what, "Unset it, so that hooks act again.")
+            elif value not in (None, "", "0"):
+                what = f"{place}: {name} is {value!r}, which does not disable {disabled}: only 1 does"
+                yield Finding("off", WARNING, what, "Set it to 1, or unset it.")
+        if (log := environment.get("TAILHOOK_LOG")) and (fault := fault_of_log(str(log))):
+            what = f"{place}: TAILHOOK_LOG is {log!r}, {fault}"
+            yield Finding("config", WARNING, what, "Set it to the path of a file that you can write.")
     for name, row in MACHINES.items():
         if "off_file" in row and exists(path := f"{project_root({})}/{row['off_file']}"):
             what = f"{path} disables the {name} machine in this project"
