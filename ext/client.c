@@ -14,12 +14,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/cold.h"
 #include "client/common.h"
 #include "client/installation.h"
-#include "client/start.h"
-#include "client/warm.h"
 #include "os/request.h"
+
+/* Its parts. This is one translation unit, so that the compiler can inline across them. */
+#include "client/cold.c"
+#include "client/start.c"
+#include "client/warm.c"
 
 /* Print one line and exit 0, as the cold hook does on SIGINT. */
 static void

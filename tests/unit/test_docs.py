@@ -430,7 +430,7 @@ def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
 
 
 def test_every_function_and_setting_that_a_contributor_reads_of_is_in_the_code():
-    endings = (".py", ".pyi", ".pyx", ".pxi", ".h")
+    endings = (".py", ".pyi", ".pyx", ".pxi", ".h", ".c")
     files = [path for folder in ("src", "ext", "tests", "benches") for path in (ROOT / folder).rglob("*")]
     words = {word for path in files if path.suffix in endings for word in re.findall(r"\w+", path.read_text())}
     for span in [*spans(CONTRIBUTING), *spans(RECIPES), *spans(PROMISES)]:

@@ -18,7 +18,7 @@ from tailhook.hosts.protocols import Host, RecordedHost, TranslatedHost
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "ext", "tests", "benches", "contracts", "docs", "examples", "plugin", ".ci", ".github")
-ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".md", ".js", ".css", ".html", ".yml", "")
+ENDINGS = (".py", ".pyi", ".pyx", ".pxi", ".h", ".c", ".md", ".js", ".css", ".html", ".yml", "")
 SINGLE_FILES = (
     "Makefile",
     "pyproject.toml",
@@ -285,7 +285,7 @@ def pieces(path, text):
     if path.suffix == ".md":
         yield 0, text
         return
-    for match in (C_PIECES if path.suffix in (".h", ".js", ".css") else PYTHON_PIECES).finditer(text):
+    for match in (C_PIECES if path.suffix in (".h", ".c", ".js", ".css") else PYTHON_PIECES).finditer(text):
         if len(MAYBE_RELATIVE.findall(match[0])) > 1:
             yield match.start(), COMMENT_MARKS.sub("", match[0])
 

@@ -18,7 +18,7 @@ from tailhook.pool.installation import (
 )
 from tailhook.pool.serve import ASKED_FLAG
 
-KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # as ext/client/start.h
+KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # as ext/client/start.c
 
 
 def add(commands: Commands) -> None:

@@ -1,8 +1,5 @@
 /* The cold path: this process becomes Python with the hook's module. */
 
-#ifndef TAILHOOK_CLIENT_COLD_H
-#define TAILHOOK_CLIENT_COLD_H
-
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
@@ -83,5 +80,3 @@ run_cold(const struct installation *own, const char *folder, int argc, char *con
     execve(own->interpreter, command, variables);
     warn(gone);
 }
-
-#endif

@@ -1,8 +1,5 @@
 /* Starting a pool, for the hooks that come after this one. */
 
-#ifndef TAILHOOK_CLIENT_START_H
-#define TAILHOOK_CLIENT_START_H
-
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -87,5 +84,3 @@ spawn_pool(const struct installation *own, char *folder, char *const *variables,
         posix_spawn(&child, own->interpreter, &files, &how, argv, environment);
     close(attempt);
 }
-
-#endif

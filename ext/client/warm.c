@@ -1,8 +1,5 @@
 /* The warm path: a worker answers the hook on this process's own descriptors. */
 
-#ifndef TAILHOOK_CLIENT_WARM_H
-#define TAILHOOK_CLIENT_WARM_H
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -268,5 +265,3 @@ ask_pool(const struct installation *own, int argc, char *const *argv, char *cons
         close(fd);
     return code;
 }
-
-#endif
