@@ -157,9 +157,8 @@ def check_database() -> Iterator[Finding]:
         with engine.connect() as connection:
             if is_newer(connection):
                 what = f"the database {url!r} was made by a newer tailhook"
-                yield finding(
-                    FAILURE, what, "Upgrade tailhook: install the newer version from a clone of its repository."
-                )
+                advice = "Upgrade tailhook, or start the daemon with another database:  tailhook plates serve --db URL"
+                yield finding(FAILURE, what, advice)
                 return
             connection.execute(sa.select(plates.c.session_id).limit(1))
     except (SQLAlchemyError, sqlite3.Error, ImportError) as error:

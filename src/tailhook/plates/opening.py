@@ -41,7 +41,8 @@ def open_database(
         migrate_in_child(url)
         return Database(url, changed, removed)
     except NewerDatabaseError as error:
-        raise TailhookError(f"the database {make_url(url)!r} was made by a newer tailhook. Upgrade tailhook") from error
+        what = f"the database {make_url(url)!r} was made by a newer tailhook"
+        raise TailhookError(f"{what}. Upgrade tailhook, or give another database with --db") from error
     except ImportError as error:
         raise TailhookError(f"the database cannot be opened: {first_line(error)}. {DRIVER_ADVICE}") from error
     except (SQLAlchemyError, sqlite3.Error) as error:

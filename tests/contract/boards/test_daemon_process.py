@@ -61,7 +61,7 @@ def test_a_database_of_a_newer_version_is_reported(own):
     with sqlite3.connect(own.state / "plates.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
-    assert "made by a newer tailhook" in refused(own, "--port", "0")
+    assert "newer tailhook. Upgrade tailhook, or give another database with --db" in refused(own, "--port", "0")
 
 
 def test_a_socket_whose_path_is_too_long_is_reported(own, tmp_path):
