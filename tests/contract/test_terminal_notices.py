@@ -123,7 +123,7 @@ def test_without_the_boards_machine_or_without_the_users_wish_there_is_none(noti
     [
         ({"terminal": ["osc9"]}, None),
         ({"terminal": ["osc8"]}, "plates.notify.terminal has unknown forms: osc8"),
-        ({"terminal": "osc9"}, "plates.notify.terminal is 'osc9', which has the wrong type and is ignored"),
+        ({"terminal": "osc9"}, "plates.notify.terminal is 'osc9', not a list of texts, and is ignored"),
         ({"bell": True}, "the key plates.notify.bell is unknown"),
         (True, "the key plates.notify is unknown"),
     ],

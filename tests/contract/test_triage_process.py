@@ -371,6 +371,15 @@ def test_a_paused_session_and_a_sub_agent_leave_the_pipeline(project):
 # ---- status ------------------------------------------------------------------
 
 
+def test_the_state_that_status_shows_as_a_sample_begins_a_pipeline(project):
+    advice = project.tailhook("triage", "status").stdout.splitlines()[1]
+    place, sample = advice.removeprefix("To begin one, save a state as ").split(", such as ")
+    folder, _, name = place.rpartition("/")
+    path = project.triage(sample, folder, name)
+    assert "NAME" in project.stop("Hm.").answer["reason"]
+    assert phase(path) == "triage"
+
+
 def test_status_shows_phase_counts_and_groups(project):
     none = project.tailhook("triage", "status")
     assert none.stdout.startswith("No triage pipeline is running in this project.\nTo begin one, save a state as ")
@@ -395,7 +404,7 @@ def test_the_place_of_a_new_state_is_a_configured_folder(project):
     path.parent.mkdir()
     path.write_text('{"triage": {"state_dirs": ["work/states/"]}}')
     out = project.tailhook("triage", "status").stdout
-    assert "To begin one, save a state as work/states/NAME_triage.json;" in out
+    assert "To begin one, save a state as work/states/NAME_triage.json, such as" in out
     place = project.folder / "work" / "states"
     place.mkdir(parents=True)
     (place / "NAME_triage.json").write_text(json.dumps(MOVING))

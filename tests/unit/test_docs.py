@@ -429,6 +429,15 @@ def test_every_name_of_tailhook_in_a_program_of_a_page_exists(page):
                 assert hasattr(known[node.value.id], node.attr), ast.unparse(node)
 
 
+def test_no_message_names_a_page_because_an_installed_package_has_none():
+    for path in (ROOT / "src").rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+                assert not re.search(r"docs/\S+\.md", node.value), f"{path}: {node.value}"
+
+
 def test_every_function_and_setting_that_a_contributor_reads_of_is_in_the_code():
     endings = (".py", ".pyi", ".pyx", ".pxi", ".h", ".c")
     files = [path for folder in ("src", "ext", "tests", "benches") for path in (ROOT / folder).rglob("*")]

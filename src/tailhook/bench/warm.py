@@ -100,8 +100,8 @@ def wait_for_worker(client: str, env: dict[str, str]) -> None:
     while not answered.count()[""]:
         if time.monotonic() > deadline:
             raise NoPoolError(
-                "no worker of the pool answers here. If a limit is set (ulimit), leave it out; "
-                "docs/pool.md has the other reasons"
+                "no worker of the pool answers here. If a limit is set (ulimit), leave it out. "
+                "Other reasons:  tailhook doctor"
             )
         began = time.time_ns()
         payload = '{"hook_event_name": "Stop", "session_id": "bench"}'

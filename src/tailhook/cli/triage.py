@@ -1,6 +1,7 @@
 """`tailhook triage status`: where the pipeline stands."""
 
 import argparse
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -77,10 +78,14 @@ def pipeline_facts(config: Mapping[str, Any], pipeline: Pipeline | None) -> dict
     }
 
 
+# A state with the members that a pipeline needs.
+SAMPLE = {"phase": "triage", "entries": [{"name": "NAME", "route": "llm-triage", "status": "pending", "result": None}]}
+
+
 def format_pipeline(facts: dict[str, Any], folder: str) -> list[str]:
     """Return the facts as lines for a person.  folder: for a new state."""
     if facts["path"] is None:
-        advice = f"To begin one, save a state as {folder}/NAME{ENDING}; docs/machines/triage.md has a sample."
+        advice = f"To begin one, save a state as {folder}/NAME{ENDING}, such as {json.dumps(SAMPLE)}"
         return ["No triage pipeline is running in this project.", plain(advice)]
     lines = [plain(f"{facts['path']}")]
     if facts["phase"] is not None:

@@ -65,6 +65,16 @@ SWITCHES = {  # what a variable disables if it is "1"
     "TAILHOOK_DISABLE": "all machines",
     **{row["off_switch"].decode(): f"the {name} machine" for name, row in MACHINES.items() if "off_switch" in row},
 }
+SECTIONS = ", ".join(config.KEYS)
+VALUE_KINDS = {  # of values in the configuration
+    "text": "a text",
+    "flag": "true or false",
+    "seconds": f"a number of seconds from 0 to {config.MAX_SECONDS}",
+    "command": "a list of a program and its arguments",
+    "texts": "a list of texts",
+    "paths": "a list of paths",
+    "objects": "a list of objects",
+}
 
 
 def check_installation(scopes: Sequence[str] = SCOPES) -> Iterator[Finding]:
@@ -328,9 +338,7 @@ def check_config_file(
         return
     complaints = list(find_unused_keys(values, of_project=enabled is not None))
     for complaint in complaints:
-        yield Finding(
-            "config", WARNING, f"{path}: {complaint}", "docs/configuration.md lists the keys and their values."
-        )
+        yield Finding("config", WARNING, f"{path}: {complaint}", "Change it in that file, or remove it.")
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
     if enabled is None:
@@ -379,7 +387,7 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
         if section not in config.KEYS:
             outer, dot, key = section.partition(".")
             meant = f": write {json.dumps({outer: nested(key, keys)})}" if dot and outer in config.KEYS else ""
-            yield f"the section {section!r} is unknown{meant}"
+            yield f"the section {section!r} is unknown{meant or f': the sections are {SECTIONS}'}"
             continue
         if not isinstance(keys, dict):
             yield f"the section {section!r} is not an object"
@@ -388,16 +396,14 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
             if key in keys and "." in key and key in config.KEYS[section]:
                 yield f"the key {key!r} in {section!r} is unknown: write {json.dumps({section: nested(key, value)})}"
             elif key not in config.KEYS[section]:
-                yield f"the key {section}.{key} is unknown"
+                known = ", ".join(config.KEYS[section])
+                yield f"the key {section}.{key} is unknown: the keys of {section} are {known}"
             elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
             elif of_project and (section, key) == ("hook", "unbound") and value != "refuse":
                 yield 'hook.unbound is ignored here: a project\'s file can only set it to "refuse"'
             elif not config.usable_values(nested(key, value), config.KEYS[section]):
-                fault = "has the wrong type"
-                if config.KEYS[section][key] == "seconds" and type(value) in (int, float):
-                    fault = f"is not a number of seconds from 0 to {config.MAX_SECONDS}"
-                yield f"{section}.{key} is {value!r}, which {fault} and is ignored"
+                yield f"{section}.{key} is {value!r}, not {VALUE_KINDS[config.KEYS[section][key]]}, and is ignored"
             elif (section, key) == ("hook", "machines") and (strangers := set(map(str, value)) - set(MACHINES)):
                 yield f"hook.machines has unknown machines: {', '.join(sorted(strangers))}"
             elif (section, key) == ("plates", "notify.terminal") and (unknown := set(map(str, value)) - set(SEQUENCES)):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tailhook.doctor.finding import FAILURE, NOTE, OK, WARNING, Finding
 from tailhook.errors import UPGRADE_ADVICE, TailhookError, install_command, is_own_part
+from tailhook.hook.payload import user_config
 from tailhook.plates import paths
 from tailhook.stores.atomic import state_folder_path
 from tailhook.stores.daemon import DATABASE_FILE, SETTINGS_FILE, TOKEN_FILE, daemon_argv
@@ -90,7 +91,8 @@ def check_answer(install: str) -> Iterator[Finding]:
         # a daemon of an older version does not report this
         for target, failure in figures.get("notice_failures", {}).items():
             what = f"the last notice of plates.notify.{target} was not sent: {failure}"
-            yield finding(WARNING, what, "This is reported until a notice is sent. The recipes are in docs/board.md.")
+            advice = f"This is reported until a notice is sent. The section plates of {user_config()} has the settings."
+            yield finding(WARNING, what, advice)
         if failure := figures.get("list_failure"):
             what = f"claude agents --json failed when a board was last open: {failure}"
             advice = "Sessions without hooks are not on the boards. Claude Code has had this list since 2.1.163."

@@ -26,8 +26,7 @@ def check_memory_config(root: str) -> Iterator[Finding]:
         return
     complaints = list(find_unused_settings(values))
     for complaint in complaints:
-        advice = "docs/machines/memory.md lists its members and their values."
-        yield Finding("config", WARNING, f"{path}: {complaint}", advice)
+        yield Finding("config", WARNING, f"{path}: {complaint}", "Change it in that file, or remove it.")
     if not complaints:
         yield Finding("config", OK, f"{path}: every key is known")
 
@@ -49,7 +48,7 @@ def find_unused_settings(values: object) -> Iterator[str]:
                 used = min(max(value, MIN_MESSAGES), MAX_MESSAGES)
                 yield f"max_messages is {value!r}, not from {MIN_MESSAGES} to {MAX_MESSAGES}: {used} is used"
         elif name != "thresholds":
-            yield f"the key {name} is unknown"
+            yield f"the key {name} is unknown: the keys are enabled, max_messages and thresholds"
         elif not isinstance(value, dict):
             yield f"thresholds is {value!r}, not an object, and is ignored"
         else:
@@ -60,7 +59,8 @@ def find_unused_thresholds(values: dict[str, object]) -> Iterator[str]:
     """Yield a complaint for each threshold that is not used as it is written."""
     for category, value in values.items():
         if category.upper() not in THRESHOLDS:
-            yield f"the category {category} of thresholds is unknown"
+            known = ", ".join(THRESHOLDS)
+            yield f"the category {category} of thresholds is unknown: the categories are {known}"
         elif not isinstance(value, int | float) or isinstance(value, bool):
             yield f"the threshold of {category} is {value!r}, not a number, and is ignored"
         elif not 0 <= value <= 1:

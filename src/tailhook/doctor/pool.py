@@ -41,7 +41,8 @@ def check_pool(client: str) -> Iterator[Finding]:
         places = ", ".join(pool.place for pool in pools)
         kinds = "such as another nice value, or another container"
         what = f"a pool runs for callers of another kind, {kinds}: {places}; none for this process"
-        yield Finding("pool", NOTE, what, "docs/pool.md has what callers of one pool have in common.")
+        advice = "Hooks start one for this kind. If only a namespace or a security label differs, they are cold."
+        yield Finding("pool", NOTE, what, advice)
     elif why := pool_start_failure(folder):
         advice = "Until one does, hooks start Python. To try it in a terminal:  tailhook pool serve"
         yield Finding("pool", WARNING, f"no pool starts: {why}", advice)
@@ -79,7 +80,7 @@ def describe_hooks(event: str, hooks: Sequence[tuple[float, bytes]], intended: S
     figures |= {} if not cold else {"cold_median_ms": statistics.median(cold), "cold_p99_ms": p99_of(cold)}
     unintended = sum(way != WARM and way not in intended for _, way in hooks)
     if len(hooks) >= MANY and unintended > FEW * len(hooks):
-        advice = "To see whether a pool runs:  tailhook pool status. docs/pool.md has what else makes a hook cold."
+        advice = "To see whether a pool runs, and why not:  tailhook pool status"
         return Finding("pool", WARNING, what, advice, figures)
     slowest = max(duration for duration, _ in hooks)
     if slowest > SLOW_HOOK_MS:
