@@ -137,6 +137,14 @@ def test_a_variables_log_that_cannot_be_written_is_reported_wherever_the_variabl
     assert finding["what"].startswith(f"{settings}: TAILHOOK_LOG is 'hooks.log', which is not an absolute path")
 
 
+def test_a_projects_file_is_shown_only_the_keys_that_it_can_set(project, settings, examined):
+    (project.folder / ".claude").mkdir()
+    (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"logs": "x"}, "pool": {"start": true}}')
+    hook, pool = (finding["what"].split(": ", 1)[1] for finding in examined("config")[0])
+    assert hook == "the key hook.logs is unknown: the keys of hook are machines, unbound"
+    assert pool == "the key pool.start is unknown"
+
+
 def test_a_projects_key_that_only_the_user_may_set_is_reported(project, settings, examined):
     (project.folder / ".claude").mkdir()
     (project.folder / ".claude" / "tailhook.json").write_text('{"hook": {"log": "/tmp/x", "unbound": "act"}}')

@@ -396,8 +396,9 @@ def find_unused_keys(values: dict[str, Any], of_project: bool) -> Iterator[str]:
             if key in keys and "." in key and key in config.KEYS[section]:
                 yield f"the key {key!r} in {section!r} is unknown: write {json.dumps({section: nested(key, value)})}"
             elif key not in config.KEYS[section]:
-                known = ", ".join(config.KEYS[section])
-                yield f"the key {section}.{key} is unknown: the keys of {section} are {known}"
+                own = config.USER_KEYS[section] if of_project else ()
+                known = ", ".join(one for one in config.KEYS[section] if one not in own)
+                yield f"the key {section}.{key} is unknown" + (f": the keys of {section} are {known}" if known else "")
             elif of_project and key in config.USER_KEYS[section]:
                 yield f"the key {section}.{key} is ignored here: only the user's own file can set it"
             elif of_project and (section, key) == ("hook", "unbound") and value != "refuse":
