@@ -98,9 +98,14 @@ def test_a_pool_without_descriptors_leaves_and_the_answers_are_right(home, pool,
     project = looping_project(home)
     pool.stop_until_warm(cwd=project)
     before = iteration(project)
-    for pid in [pool.pid, *pool.workers()]:
+
+    def limit(pid):
         used = len(os.listdir(f"/proc/{pid}/fd"))
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + left, used + left))
+
+    limit(pool.pid)  # from now on, a new worker has this limit from its start
+    for pid in pool.workers():
+        limit(pid)
     answered = 0
     while is_alive(pool.pid):
         done = pool.hook(STOP, cwd=project)
