@@ -408,8 +408,10 @@ def test_a_pool_for_callers_in_another_namespace_is_named():
 def test_a_cold_time_is_not_shown_as_that_of_a_worker():
     with short_folder() as home, Pool(Path(home)) as pool:
         tailhook("install", "--yes", env={"HOME": home}, cwd=Path(home))
+        os.kill(pool.pid, signal.SIGSTOP)
+        wait_until(lambda: "State:\tT" in Path(f"/proc/{pool.pid}/status").read_text())  # it starts no more workers
         processes = [pool.pid, *pool.workers()]
-        for process in processes:
+        for process in processes[1:]:
             os.kill(process, signal.SIGSTOP)
         assert not_timed(doctor_facts(home, "hook")) == ["no worker answers here"] * 3
         for process in reversed(processes):  # the pool's own one last: it ends workers that do not answer it
