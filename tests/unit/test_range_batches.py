@@ -224,16 +224,20 @@ def test_what_waits_for_a_batch_goes_on_when_the_scan_fails():
 
 
 def test_batches_are_taken_while_memory_is_traced(file):
-    """Tracing takes the interpreter lock, also in a thread that scans without it."""
+    """Tracing takes the interpreter lock, also in a thread that scans without it.
+
+    The process ends without finalization: CPython 3.11.7 crashes there in one of 2,000 runs, if memory is traced and a
+    joined thread has not quite ended. It does so without tailhook, too.
+    """
     fd = filled(file, LARGE * 2)
     code = (
-        "import threading, tracemalloc; from tailhook._core import RangeScan, ScanProgram, scan_range\n"
+        "import os, threading, tracemalloc; from tailhook._core import RangeScan, ScanProgram, scan_range\n"
         "tracemalloc.start(); program = ScanProgram(table='records', columns=['offset'])\n"
         "scan = RangeScan(program, 1); batches = []\n"
         "run = lambda: (scan_range(0, 0, None, program, into=scan), batches.extend(scan.finish()))\n"
         "thread = threading.Thread(target=run); thread.start()\n"
         "batches += iter(scan.take, None); thread.join()\n"
-        "print(sum(map(len, batches)))"
+        "print(sum(map(len, batches)), flush=True); os._exit(0)"
     )
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, stdin=fd, capture_output=True, text=True, timeout=HANGS_S, check=True)
