@@ -1,6 +1,6 @@
 """The cost of the library grows no faster than its input: four times the input costs at most four times as much.
 
-Instructions are counted, so a busy computer changes nothing. `make instructions` runs this: valgrind takes a minute.
+Instructions are counted, so a busy computer changes nothing. `make instructions` runs this: valgrind takes minutes.
 """
 
 import os
@@ -42,7 +42,7 @@ assert sum(map(len, found)) == size
 @COUNTED
 @pytest.mark.parametrize(
     ("program", "size"),
-    [(MASKS, 5_000), (REQUESTS_OF_ONE_MESSAGE, 5_000), (MATCHES_BESIDE_A_LONG_NAME, 100_000)],
+    [(MASKS, 20_000), (REQUESTS_OF_ONE_MESSAGE, 5_000), (MATCHES_BESIDE_A_LONG_NAME, 100_000)],
     ids=["masks of hostile text", "requests of one message", "matches beside a long name"],
 )
 def test_four_times_the_input_costs_the_library_at_most_four_times_as_much(program, size, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, Error, Playwright, expect
@@ -31,10 +31,11 @@ def launch(playwright: Playwright) -> "Browser | str":
         return fetch_error()
     # Chromium's sandbox needs namespaces, and root in a container has none. The pages are the tests' own.
     sandbox = hasattr(os, "geteuid") and os.geteuid() != 0
+    start = partial(playwright.chromium.launch, executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
     for _ in range(CRASHES):
         with suppress(Error):
-            return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
-    return playwright.chromium.launch(executable_path=path, chromium_sandbox=sandbox, args=CHEAP)
+            return start()
+    return start()
 
 
 def found(own: str) -> str:
