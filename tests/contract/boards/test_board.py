@@ -224,7 +224,7 @@ def test_the_last_line_is_seen_though_the_list_just_got_longer_than_the_terminal
         board_daemon.post("prompt_submit", f"s{number:02}", project_path=f"/p/project-{number:02}")
 
     async def play(person):
-        await person.sees("project-00")
+        await person.sees("30 working", "project-00")  # all have come
         board = person.app
         plates = board.list.plates
 
