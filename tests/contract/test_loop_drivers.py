@@ -1,6 +1,9 @@
 """`loop start` and `status` print whether a hook will continue the loop."""
 
+import itertools
 import json
+import subprocess
+import sys
 
 import pytest
 from support.host import short_folder
@@ -133,6 +136,23 @@ def test_the_advice_without_a_hook_names_what_would_keep_an_installed_hook_from_
 def test_a_loop_belongs_to_the_session_whose_agent_starts_it(project, loop, env, owner):
     loop("start", "Go.", **env)
     assert jwz.newest(project.folder)["stack"][0]["session_id"] == owner
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the environment of another process is known only on Linux")
+@pytest.mark.parametrize(
+    "agents", itertools.permutations(["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "QWEN_CODE_SESSION_ID"], 2)
+)
+def test_a_loop_that_an_agent_in_another_ones_shell_starts_is_the_inner_ones(project, agents):
+    """It has the inner agent's session and project."""
+    folder = project.folder / "inner"
+    (folder / ".git").mkdir(parents=True)
+    argv = [sys.executable, "-m", "tailhook", "loop", "start", "Go."]
+    for agent, session, project_folder in zip(reversed(agents), ("inner", "outer"), (".", "inner"), strict=True):
+        names = f"{agent}={session}{' CLAUDE_PID=$$' if 'CLAUDE' in agent else ''}"
+        shell = f'export {names}; cd {project_folder}; "$@"; exit $?'
+        argv = ["bash", "-c", shell, session, *argv]
+    subprocess.run(argv, env=project.env, cwd=project.folder, check=True)
+    assert jwz.newest(folder)["stack"][0]["session_id"] == "inner"
 
 
 @pytest.mark.parametrize("switch", ["TAILHOOK_DISABLE", "IDLE_LOOP_DISABLE", ".idle-disabled"])

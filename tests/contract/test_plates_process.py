@@ -346,6 +346,13 @@ def test_a_variable_that_names_no_process_has_no_start(plates, given):
     assert (event["pid"], "pid_started" in event) == ((4194305, False) if given == "4194305" else (os.getpid(), True))
 
 
+@pytest.mark.one_form
+def test_the_variable_of_claude_code_is_not_the_process_of_another_host_in_its_shell(plates):
+    plates.env["CLAUDE_PID"] = "1"
+    event = send(plates, "--host", "codex")
+    assert (event["pid"], event["pid_is_guess"]) == (os.getpid(), True)
+
+
 # ---- what of a tool's input --------------------------------------------------
 
 

@@ -11,9 +11,9 @@ from tailhook.cli.output import CommandError
 from tailhook.hook.answer import plain
 from tailhook.hook.payload import exists, folder_of, project_folders, walk_up, working_folder
 from tailhook.hook.plates import read_git_file
-from tailhook.hosts import current_session
+from tailhook.hosts import DEFAULT, current_host, current_session
+from tailhook.hosts.nesting import ancestors
 from tailhook.machines.notices import known_session
-from tailhook.stores.atomic import read_file
 
 LoopT = TypeVar("LoopT", bound="FoundLoop | None")
 
@@ -32,29 +32,19 @@ class FoundLoop(Protocol):
 
 
 def enter_session_project() -> None:
-    """Let this process find the project that the hooks of its session find, if the session's host is known.
+    """Let this process find the project that the hooks of its session find, if the session is one of Claude Code.
 
     The agent may be in another repository, and its shell has no CLAUDE_PROJECT_DIR. In Claude Code's hooks, that is the
     folder of the host's own process. If it was removed, that is the folder at its path now: the hooks know the path.
     Sets the variable for this process.
     """
     host = os.environ.get(HOST_PID, "")
-    if b"CLAUDE_PROJECT_DIR" not in posix.environ and current_session() and is_ancestor(host):
+    session = current_session() if current_host().NAME == DEFAULT else ""
+    if session and b"CLAUDE_PROJECT_DIR" not in posix.environ and host in map(str, ancestors()):
         with suppress(OSError):
             name = posix.readlink(f"/proc/{host}/cwd")
             if folder := next(filter(os.path.isdir, (name, name.removesuffix(REMOVED))), ""):
                 posix.environ[b"CLAUDE_PROJECT_DIR"] = os.fsencode(folder)
-
-
-def is_ancestor(pid: str) -> bool:
-    """Return whether a process is this one's parent, or the parent's parent, and so on. Only on Linux."""
-    parent = str(os.getppid())
-    try:
-        while parent not in ("0", "1", pid):
-            parent = read_file(f"/proc/{parent}/stat").rpartition(b")")[2].split()[1].decode()
-    except OSError:
-        return False
-    return parent == pid != "1"
 
 
 def loop_folders() -> Iterator[str]:

@@ -96,7 +96,7 @@ def report(event: "HookEvent", blocked: bool = False) -> None:
         and not (event.payload.get("error") or count_waking_tasks(event.payload))
     ):
         kind = "stop_paused"
-    pid, is_guess = host_process(event.parent)
+    pid, is_guess = host_process(event)
     payload = event.payload
     folder = working_folder(payload)
     project = folder_of(b"CLAUDE_PROJECT_DIR") or folder
@@ -303,16 +303,16 @@ def read_git_file(path: str) -> bytes:
         posix.close(fd)
 
 
-def host_process(parent: int) -> tuple[int, bool]:
+def host_process(event: "HookEvent") -> tuple[int, bool]:
     """Return the process id of the agent's host, and whether it is a guess.
 
-    parent: the process that started the hook. It, or the one that started this shell, is the guess: another program
-        may stand between.
+    Claude Code names it. Another host in its shell has that variable, too. Its guess is the process that started the
+    hook, or the one that started this shell: another program may stand between.
     """
-    given = environment(b"CLAUDE_PID")
+    given = environment(b"CLAUDE_PID") if event.agent_program == "claude-code" else ""
     if given.isascii() and given.isdigit() and len(given) < 10:
         return int(given), False
-    return without_shell(parent), True
+    return without_shell(event.parent), True
 
 
 def may_start(event: "HookEvent") -> bool:

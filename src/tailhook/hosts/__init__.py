@@ -52,7 +52,12 @@ def find_recorded_host(name: str) -> "RecordedHost":
 def current_host() -> "Host":
     """Return the host of the agent that runs this process; Claude Code if it is unknown."""
     hosts = [find_host(name) for name in NAMES]
-    return next((host for host in hosts if host.SHELL_VARIABLE.encode() in posix.environ), hosts[0])
+    inside = [host for host in hosts if host.SHELL_VARIABLE.encode() in posix.environ]
+    if len(inside) > 1:
+        from tailhook.hosts.nesting import innermost_host  # only for an agent in another one's shell
+
+        return innermost_host(inside)
+    return inside[0] if inside else hosts[0]
 
 
 def current_session() -> str:
