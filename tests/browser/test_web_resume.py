@@ -28,6 +28,7 @@ def test_a_row_copies_the_command_and_shows_it(daemon, shop):
     expect(shop.locator("#copied")).to_have_text(f"Copied: {COMMAND} It is still open: end it there first.")
     assert copied(shop) == COMMAND
     daemon.post("session_end", project_path="/p/a shop")
+    expect(row(shop, "a shop")).to_have_count(0)
     shop.keyboard.press("c")
     row(shop, "a shop").locator(".open").focus()
     shop.keyboard.press("y")
