@@ -356,8 +356,7 @@ class Board(App[None]):
     def plate(self) -> PlateOut | None:
         """The plate whose details are shown, otherwise the selected one; None if there is none."""
         if isinstance(self.screen, DetailsScreen):
-            session_id = self.screen.plate["session_id"]
-            return self.plates.get(session_id) or self.screen.details or self.screen.plate
+            return self.screen.details or self.screen.plate
         return self.list.chosen
 
     @work

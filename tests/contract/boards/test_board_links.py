@@ -77,10 +77,10 @@ def test_a_sign_out_ends_sessions_links_and_running_streams_of_browsers_only(dae
         assert refused.status_code == 401
         assert refused.json() == {"error": f"`tailhook plates sign-out` signed all tabs out. {NEXT_STEP}"}
     daemon.post("stop", "late")
+    wait_until(lambda: "plate" in [name for name, _ in found[daemon.token]])
     daemon.remove_plates()  # ends the other stream
     for thread in threads:
         thread.join()
-    assert "plate" in [name for name, _ in found[daemon.token]]
     assert plates_command(daemon, "sign-out") == (
         "Signed out 0 browser tabs. To sign in again:  tailhook plates link\n"
     )
