@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support.host import ENVIRONMENT, HANGS_S, SANITIZER, frame, short_folder, tailhook
-from support.pool import Pool, wait_until
+from support.pool import HAS_LOWER_PRIORITY, Pool, wait_until
 
 from tailhook.doctor import checks
 from tailhook.doctor.trial import Stage, Timed, time_both, try_hook
@@ -343,6 +343,7 @@ def test_doctor_fails_although_the_reader_of_its_findings_has_left(project):
         assert (done.returncode, done.stderr) == (1, b"")
 
 
+@HAS_LOWER_PRIORITY
 def test_a_pool_for_callers_of_another_kind_is_named():
     with short_folder() as home, Pool(Path(home)) as pool:
         tailhook("install", "--yes", env={"HOME": home}, cwd=Path(home))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from support.host import Started, tailhook
 from support.pool import (
+    HAS_LOWER_PRIORITY,
     LINUX,
     PACKAGE,
     STARTS,
@@ -261,6 +262,7 @@ KINDS = {"nice": ["nice", "-n", "5"], "privileges": ["setpriv", "--no-new-privs"
 
 
 @LINUX
+@HAS_LOWER_PRIORITY
 @pytest.mark.parametrize("kind", KINDS)
 def test_callers_of_different_kinds_have_a_pool_each_and_one_command_ends_all(home, kind):
     if shutil.which(KINDS[kind][0]) is None or subprocess.run([*KINDS[kind], "true"], check=False).returncode:
@@ -284,6 +286,7 @@ def test_callers_of_different_kinds_have_a_pool_each_and_one_command_ends_all(ho
 
 
 @LINUX
+@HAS_LOWER_PRIORITY
 def test_of_many_kinds_of_callers_the_last_ones_have_pools(home, site):
     set_constants(site / "pool" / "serve.py", MAX_POOLS=2, SURPLUS_EXIT_S=0.0)
     with Pool(home, package=site) as pool, contextlib.ExitStack() as stack:
@@ -300,6 +303,7 @@ def test_of_many_kinds_of_callers_the_last_ones_have_pools(home, site):
 
 
 @LINUX
+@HAS_LOWER_PRIORITY
 def test_a_surplus_pool_leaves_when_it_has_been_quiet_for_long_enough(home, site):
     set_constants(site / "pool" / "serve.py", MAX_POOLS=1, SURPLUS_EXIT_S=1.5)
     with Pool(home, package=site) as pool:

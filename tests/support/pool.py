@@ -23,6 +23,7 @@ from tailhook.stores.hook_times import read_times
 PACKAGE = Path(__file__).parents[2] / "src" / "tailhook"
 STOP = {"hook_event_name": "Stop", "session_id": "mine", "last_assistant_message": "Hm."}
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+HAS_LOWER_PRIORITY = pytest.mark.skipif(os.nice(0) > 14, reason="a caller of another kind has a lower priority")
 WITHOUT_SANITIZER = pytest.mark.skipif(bool(SANITIZER), reason="a client starts pools without a sanitizer's runtime")
 STARTS = HANGS_S
 
