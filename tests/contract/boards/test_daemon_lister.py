@@ -26,6 +26,7 @@ class FakeClaude:
 
     def __init__(self, folder):
         self.folder = folder
+        self.board_has_begun = folder / "begun"
         folder.mkdir(parents=True)
 
     def does(self, source):
@@ -35,8 +36,9 @@ class FakeClaude:
         program.chmod(0o700)
 
     def lists(self, *entries):
-        """Let it print a list."""
-        self.does(f"print({json.dumps(json.dumps(entries))})")
+        """Let it print a list, once a board has what it begins with: sessions of the list are changes after that."""
+        wait = f"import time\nwhile not os.path.exists({str(self.board_has_begun)!r}): time.sleep(0.01)\n"
+        self.does(f"{wait}print({json.dumps(json.dumps(entries))})")
 
     def runs(self):
         """Return how it was run."""
@@ -53,6 +55,7 @@ def daemon(short_path, fake):
     """Yield a daemon that is not started, with the fake program on its PATH."""
     with daemon_in(short_path / "home") as one:
         one.env["PATH"] = f"{fake.folder}:{one.env['PATH']}"
+        one.fake = fake
         yield one
 
 
@@ -61,6 +64,7 @@ def board(daemon):
     """Open a board; yield the changes that it is sent: name and value."""
     with listening(daemon) as sent:
         beginning(sent)
+        daemon.fake.board_has_begun.touch()
         yield ((name, value) for name, value, _ in sent)
 
 
@@ -104,6 +108,7 @@ def test_a_session_of_the_wrapper_without_hooks_is_one_row(daemon, fake, script)
         wait_until(daemon.plates)
         with listening(daemon) as sent:
             known = list(beginning(sent)[0].values())  # what is stored may come to the stream a moment later
+            fake.board_has_begun.touch()
             later = (value for name, value, _ in sent if name == "plate" and value["session_id"] != "b0b")
             (plate,) = known or [next(later)]
             assert plate["status"] == "starting"
