@@ -63,10 +63,12 @@ class Person:
 
 
 def sit(play, size=(110, 30), **options):
-    """Run the board on the daemon, and call `play` with the person in front of it."""
+    """Run the board on the daemon, and call `play` with the person in front of it. Messages stay until it ends."""
+    board = Board(DaemonSource(), **options)
+    board.NOTIFICATION_TIMEOUT = HANGS_S  # otherwise five seconds, in which a busy machine may not look
 
     async def run():
-        async with Board(DaemonSource(), **options).run_test(size=size, notifications=True) as pilot:
+        async with board.run_test(size=size, notifications=True) as pilot:
             await play(Person(pilot))
 
     asyncio.run(run())
