@@ -89,7 +89,8 @@ class Forms:
             if self.pool.finds_socket():  # perhaps another one: a client that a test ran has started it
                 time.sleep(PAUSE_S)
             else:
-                warnings.warn(f"the pool has ended: {self.pool.end() or 'it wrote nothing'}", stacklevel=1)
+                code = self.pool.process and self.pool.process.poll()  # None: its workers still end their requests
+                warnings.warn(f"the pool has ended with {code}: {self.pool.end() or 'it wrote nothing'}", stacklevel=1)
                 self.pool.serve()
                 self.name_pool()
         found = "the pool runs" if self.pool.finds_socket() else "nothing listens for the pool"

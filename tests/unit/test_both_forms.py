@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.both_forms import Forms, outcome
-from support.host import SANITIZER, Project, run_on_payload, short_folder
+from support.host import SANITIZER, Project, Started, run_on_payload, short_folder
 from support.idle_states import NOW, looping
 from support.pool import Pool
 
@@ -47,6 +47,20 @@ def test_if_the_pool_of_the_tests_ends_its_end_is_shown_and_another_one_answers(
         with pytest.warns(UserWarning, match=f"the pool has ended with {first.returncode}"):
             assert project.stop("Hm.").allowed
         assert pool.process is not first
+
+
+def test_a_pool_that_a_client_started_answers_in_place_of_one_that_has_ended(tmp_path):
+    with short_folder() as home, Pool(Path(home)) as pool:
+        forms = Forms(pool)
+        project = Project(tmp_path / "project", tmp_path / "home", [*forms.warm, "idle"], forms=forms)
+        pool.process.kill()
+        assert pool.process.wait() == -signal.SIGKILL
+        with Started([*pool.serve_argv(), "--asked"], env=pool.env, stdout=subprocess.PIPE) as other:
+            assert other.stdout.readline()
+            forms.cold_start.touch()  # as if no worker had been ready in time
+            assert project.stop("Hm.").allowed
+            assert pool.process.returncode == -signal.SIGKILL
+            other.terminate()
 
 
 def ended_as_stale(now):
