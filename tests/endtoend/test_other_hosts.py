@@ -189,6 +189,14 @@ def test_an_agent_that_adopts_a_loop_learns_them_at_its_first_block(host):
     assert learnt(model, "Make the tests pass.", DONE) == [False, at_the_result, True]
 
 
+def test_an_agent_in_the_shell_of_claude_code_has_a_loop_of_its_own(host):
+    host.env["CLAUDE_CODE_SESSION_ID"] = "outer"
+    host.install()
+    with host.model(host.bash("tailhook loop start 'Make the tests pass.'"), "First.", DONE) as model:
+        host.run(model)
+    assert "the agent reported COMPLETE, at iteration 2," in host.tailhook("loop", "status")
+
+
 def test_an_agent_learns_the_inner_loop_and_then_the_outer_one(host):
     host.install()
     host.tailhook("loop", "start", "--mode", "grind", "Take each issue.")
