@@ -404,14 +404,18 @@ def test_enter_pressed_twice_at_once_opens_the_details_once(board_daemon):
     sit(play)
 
 
-def test_in_the_details_of_a_session_that_has_closed_the_keys_know_that_it_has_ended(board_daemon):
+@pytest.mark.parametrize("list_knows", [True, False])
+def test_in_the_details_of_a_session_that_has_closed_the_keys_know_that_it_has_ended(board_daemon, list_knows):
     board_daemon.post("prompt_submit", "s", project_path="/home/ada/docs", agent_program="claude-code")
 
     async def play(person):
         await person.sees("docs")
         await person.press("enter")
         await person.sees("/home/ada/docs", "● running")
+        if not list_knows:
+            person.app.handle = lambda *_: None  # as if the stream were late
         board_daemon.post("session_end", "s")
+        person.app.screen.stale = True
         await person.sees("· closed")
         await person.press("y")
         await person.sees("Copied", "claude --resume s")
