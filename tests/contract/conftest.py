@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.daemon import daemon_in
-from support.host import COVERAGE, ENVIRONMENT, HANGS_S, SANITIZER, short_folder, tailhook
+from support.host import COVERAGE, ENVIRONMENT, HANGS_S, SANITIZER, short_folder, tailhook, wait_until
 from support.library_sample import said, text, write_sample
 from support.pool import PACKAGE, Pool, set_constants
 
@@ -201,6 +201,7 @@ def own_daemon(tmp_path, monkeypatch):
 def board_daemon(daemon, monkeypatch):
     """Return the shared daemon, without plates; this process takes it for its user's daemon, too."""
     daemon.remove_plates()
+    wait_until(lambda: not daemon.has_plates_for_a_board())
     take_for_users(daemon, monkeypatch)
     return daemon
 

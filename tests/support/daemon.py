@@ -108,6 +108,11 @@ class Daemon:
             for plate in client.get("/plates").json():
                 client.delete(f"/plates/{quote(plate['session_id'], safe='')}").raise_for_status()
 
+    def has_plates_for_a_board(self) -> bool:
+        """Return whether a new board gets a plate. It may share what was read for an earlier one."""
+        with listening(self) as sent:
+            return bool(beginning(sent)[0])
+
     def delete_stored(self, session: str) -> None:
         """Delete a plate in the database, while the daemon does not run."""
         with closing(sqlite3.connect(self.state / "plates.db")) as connection, connection:
