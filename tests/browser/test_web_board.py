@@ -656,6 +656,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(daemon, board, tmp_path):
     daemon.post("prompt_submit", "long", project_path="/src/" + "x" * 200, git_branch="y" * 300)
     expect(board.locator("#working li")).to_have_count(4)
     daemon.post("permission_asked", "waits", project_path="/src/" + "z" * 200)
+    expect(board.locator("#waits li")).to_have_count(4)
     board.keyboard.press("w")
     expect(board.locator("#history table")).to_be_visible()
     board.keyboard.press("/")  # on a phone it shows the filter and the options
