@@ -180,9 +180,26 @@ def test_rows_keep_still_while_the_pointer_moves_over_them(daemon, open_board):
     board.clock.run_for(100)
     expect(board.locator("#news")).to_have_text("1 new ↑")
     assert shown(board) == ["first", "second"]
+    assert row(board, "second").bounding_box() == box
     board.clock.run_for(1600)
     wait_until(lambda: shown(board) == ["third", "first", "second"])
     expect(board.locator("#news")).to_be_hidden()
+
+
+def test_rows_keep_still_under_the_pointer_although_the_daemon_goes_away(own, open_board):
+    own.start().post("permission_asked", "first", project_path="/p/first")
+    board = open_board(own)
+    box = row(board, "first").bounding_box()
+    board.clock.install(time="2026-01-01T00:00:00Z")
+    board.clock.pause_at("2026-01-01T01:00:00Z")
+    board.mouse.move(box["x"] + 50, box["y"] + 10)
+    board.mouse.move(box["x"] + 60, box["y"] + 10)
+    own.stop()
+    expect(board.locator("#connection")).to_have_text("away")
+    board.clock.run_for(100)
+    assert row(board, "first").bounding_box() == box
+    board.clock.run_for(1600)
+    expect(board.locator("#away")).to_contain_text("The daemon does not answer.")
 
 
 def test_a_row_that_is_hidden_by_a_click_shows_that_at_once_and_the_others_keep_still(daemon, open_board):

@@ -31,6 +31,7 @@ let groups = []; // the daemon's
 let longWaitHours = 0; // longer waits stand in one line, until they are asked for
 let arriving = null; // all open plates by session id, while the daemon sends them; null between
 let known = false; // whether all open plates have been received once
+let isAway = false; // whether the daemon does not answer, or the tab is signed out
 let closedCount = 0; // closed plates that the daemon has
 let withClosed = false;
 let asked = null; // the closed ones by session id when they were asked for, null for a removed one; null without a request
@@ -129,8 +130,9 @@ function store(plate) {
 }
 
 function connected() {
-  if (!$("#away").hidden) announce("The daemon answers again.");
-  $("#away").hidden = true;
+  if (isAway) announce("The daemon answers again.");
+  isAway = false;
+  drawSoon();
   setConnection("live", "live");
 }
 
@@ -145,7 +147,8 @@ function showSignedOut(reason, wasSignedIn) {
 
 function showAway(words, state) {
   if ($("#away").textContent !== words) $("#away").textContent = words;
-  $("#away").hidden = false;
+  isAway = true;
+  drawSoon();
   setConnection("away", state);
 }
 
@@ -160,7 +163,9 @@ function setConnection(state, words) {
 function drawSoon() {
   drawing ||= setTimeout(() => {
     drawing = 0;
-    if (!isPressed) drawAll(); // otherwise the release draws
+    if (isPressed) return; // the release draws
+    if (!isStill()) $("#away").hidden = !isAway; // it stands above the list, so it moves the rows
+    drawAll();
   }, DRAW_DELAY_MS);
 }
 
