@@ -186,9 +186,10 @@ def test_rows_keep_still_while_the_pointer_moves_over_them(daemon, open_board):
     expect(board.locator("#news")).to_be_hidden()
 
 
-def test_rows_keep_still_under_the_pointer_although_the_daemon_goes_away(own, open_board):
+@pytest.mark.parametrize("width", [360, 1280])
+def test_rows_keep_still_under_the_pointer_although_the_daemon_goes_away(own, open_board, width):
     own.start().post("permission_asked", "first", project_path="/p/first")
-    board = open_board(own)
+    board = open_board(own, viewport={"width": width, "height": 500})
     box = row(board, "first").bounding_box()
     board.clock.install(time="2026-01-01T00:00:00Z")
     board.clock.pause_at("2026-01-01T01:00:00Z")

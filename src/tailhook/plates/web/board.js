@@ -31,7 +31,7 @@ let groups = []; // the daemon's
 let longWaitHours = 0; // longer waits stand in one line, until they are asked for
 let arriving = null; // all open plates by session id, while the daemon sends them; null between
 let known = false; // whether all open plates have been received once
-let isAway = false; // whether the daemon does not answer, or the tab is signed out
+let connection = "wait"; // with the daemon: "wait", "live", or "away" if it does not answer or the tab is signed out
 let closedCount = 0; // closed plates that the daemon has
 let withClosed = false;
 let asked = null; // the closed ones by session id when they were asked for, null for a removed one; null without a request
@@ -130,9 +130,7 @@ function store(plate) {
 }
 
 function connected() {
-  if (isAway) announce("The daemon answers again.");
-  isAway = false;
-  drawSoon();
+  if (connection === "away") announce("The daemon answers again.");
   setConnection("live", "live");
 }
 
@@ -147,15 +145,19 @@ function showSignedOut(reason, wasSignedIn) {
 
 function showAway(words, state) {
   if ($("#away").textContent !== words) $("#away").textContent = words;
-  isAway = true;
-  drawSoon();
   setConnection("away", state);
 }
 
 function setConnection(state, words) {
-  const element = $("#connection");
-  element.dataset.state = state; // it is seen only if the board is not live
-  if (element.textContent !== words) element.textContent = words;
+  connection = state;
+  if ($("#connection").textContent !== words) $("#connection").textContent = words;
+  drawSoon();
+}
+
+// Show that the board is not live. The words are above the list, so they move the rows.
+function drawConnection() {
+  $("#connection").dataset.state = connection;
+  $("#away").hidden = connection !== "away";
 }
 
 // ---- drawing ----
@@ -164,7 +166,7 @@ function drawSoon() {
   drawing ||= setTimeout(() => {
     drawing = 0;
     if (isPressed) return; // the release draws
-    if (!isStill()) $("#away").hidden = !isAway; // it stands above the list, so it moves the rows
+    if (!isStill()) drawConnection();
     drawAll();
   }, DRAW_DELAY_MS);
 }
