@@ -154,7 +154,7 @@ function setConnection(state, words) {
   drawSoon();
 }
 
-// Show that the board is not live. The words are above the list, so they move the rows.
+// Show whether the board is live. Its words stand above the rows, so they come and go only while rows may move.
 function drawConnection() {
   $("#connection").dataset.state = connection;
   $("#away").hidden = connection !== "away";
