@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.host import Started, tailhook
 from support.pool import (
@@ -25,6 +26,7 @@ from support.pool import (
     is_alive,
     iteration,
     looping_project,
+    pids_of,
     set_constants,
     wait_until,
 )
@@ -215,6 +217,55 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
     (finding,) = check_pool(pool.argv[0])
     for text in (output, finding.what):
         assert re.search(r"a hook starts one, in ([45]\d|60) s at the earliest", text), text
+
+
+def test_a_pool_that_a_hook_has_just_started_leaves_if_the_pool_is_stopped(home):
+    """Python begins slowly: the pool reads nothing before the command has ended."""
+    with Pool(home, starts=False) as pool:
+        gate, entry, attempt = home / "gate", pool.folder / "entry.py", pool.folder / "pool-start"
+        os.mkfifo(gate)
+        fields = (pool.folder / "installation").read_bytes().split(b"\0")
+        argv = f"[sys.executable, '-I', '-S', {os.fsdecode(fields[4])!r}, *sys.argv[1:]]"
+        entry.write_text(f"import os, sys; open({str(gate)!r}).read(); os.execv(sys.executable, {argv})")
+        (pool.folder / "installation").write_bytes(b"\0".join([*fields[:4], os.fsencode(entry), b""]))
+        assert pool.hook(STOP).returncode == 0
+        (starting,) = pids_of(str(entry))
+        os.utime(attempt, ns=(5, attempt.stat().st_mtime_ns - 20 * 10**9))
+        begun = attempt.stat().st_mtime_ns
+        done = tailhook("pool", "stop", env=pool.own, cwd=home)
+        assert (done.returncode, "No pool runs" in done.stdout) == (0, True)
+        gate.write_text("")
+        wait_until(lambda: not is_alive(starting))
+        status = pool.status()
+        assert (status["running"], status["last_start"], pool.path.exists()) == (False, None, False)
+        assert attempt.stat().st_mtime_ns == begun  # a hook starts the next pool as soon as without the command
+        os.utime(attempt, ns=(5, 5))
+        pool.hook(STOP)
+        gate.write_text("")
+        wait_until(lambda: pool.status()["running"])
+
+
+@LINUX
+def test_a_pool_that_writes_its_files_is_ended_by_the_command(home, site):
+    installation = site / "pool" / "installation.py"
+    begin = "    program = read_file(built_client()"
+    text = installation.read_text()
+    assert begin in text
+    code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); from tailhook.cli import main; main()"
+    with Pool(home, package=site, starts=False) as pool:
+        installation.write_text(text.replace(begin, f"    posix.write(1, b'found')\n    posix.read(0, 1)\n{begin}"))
+        (pool.folder / "pool-start").write_text("\n")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with Started(pool.serve_argv(), env=pool.env, **pipes) as starting:
+            assert starting.stdout.read(5) == b"found"
+            argv = [sys.executable, "-I", "-c", code, "pool", "stop"]
+            with Started(argv, env=pool.env, stdout=subprocess.PIPE) as stopping:
+                lock = str(pool.folder / "pool-lock")
+                wait_until(lambda: lock in [file.path for file in psutil.Process(stopping.pid).open_files()])
+                starting.stdin.close()
+                assert f"process {starting.pid}" in stopping.stdout.read().decode()
+            starting.wait(timeout=STARTS)
+        assert not pool.path.exists()
 
 
 @LINUX

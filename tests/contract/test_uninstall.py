@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.host import ENVIRONMENT, HANGS_S, Started, run_on_payload, short_folder, tailhook
-from support.pool import WITHOUT_SANITIZER, is_alive, wait_until
+from support.pool import WITHOUT_SANITIZER, is_alive, pids_of, wait_until
 from support.terminal import Terminal
 
 pytestmark = WITHOUT_SANITIZER
@@ -55,6 +55,8 @@ def user():
         one = User(folder)
         yield one
         one.run("pool", "stop")
+        clients = [f"{client.parent}/" for client in one.home.rglob("tailhook-hook")]
+        wait_until(lambda: not any(map(pids_of, clients)))  # a pool that a client has just started leaves only now
 
 
 def test_without_hooks_a_client_goes_only_if_that_is_asked_for(user):

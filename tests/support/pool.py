@@ -102,15 +102,12 @@ class Pool:
         self.end()
         if self.listener is not None:
             self.listener.close()
-        tailhook("pool", "stop", env=self.own, cwd=self.home)  # those that clients started
-        for pid in pids_of(f"{self.folder}/"):  # one that a client has just started listens only now
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-        wait_until(lambda: not pids_of(f"{self.folder}/"))
-        if self.package is not None and self.finds_socket():
+        tailhook("pool", "stop", env=self.own, cwd=self.home)  # those that clients of the tests' package started
+        if self.package is not None:
             for pid in pids_of(str(self.package / "pool" / "entry.py")):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: not pids_of(f"{self.folder}/"))
 
     @property
     def path(self) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from tailhook.cli.output import CommandError, Commands, add_json, command, counted, group, print_facts
 from tailhook.hook.answer import plain
 from tailhook.install.client import NoClientError, client_path, prepare_client
-from tailhook.pool.control import RunningPool, find_pools, next_start, pool_start_failure, stop_pools
+from tailhook.pool.control import RunningPool, call_off_start, find_pools, next_start, pool_start_failure, stop_pools
 from tailhook.pool.installation import (
     CLIENT_FILE,
     POOL_ENTRY,
@@ -90,7 +90,9 @@ def describe_pool(pool: RunningPool) -> str:
 
 def stop(arguments: argparse.Namespace) -> None:
     """End the pools of this installation, and wait for their end."""
-    found = stop_pools(own_folder())
+    folder = own_folder()
+    call_off_start(folder)
+    found = stop_pools(folder)
     pids = [pool.pid for pool in found]
     line = f"The pool was stopped: process {' and '.join(map(str, pids))}." if found else "No pool runs."
     print_facts(arguments, {"stopped": bool(found), "pids": pids}, line)

@@ -17,6 +17,7 @@ from tailhook.hook.answer import describe
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
+    ATTEMPT,
     CLIENT_FILE,
     INSTALLATION_FIELDS,
     INSTALLATION_FILE,
@@ -24,6 +25,8 @@ from tailhook.pool.installation import (
     LEAVE_NOTE,
     POOL_START_FILE,
     START_NOTE,
+    STOP_NOTE,
+    lock_installation,
     ready_message,
     socket_of,
     sockets_of,
@@ -212,6 +215,25 @@ def stop_pools(folder: str) -> list[RunningPool]:
     return ended
 
 
+def call_off_start(folder: str) -> None:
+    """Let a pool leave that a hook has just started, or wait until it listens. The next start comes as late as before.
+
+    Where these files cannot be written, hooks start no pool.
+
+    folder: the client's.
+    """
+    path = f"{folder}/{POOL_START_FILE}"
+    with suppress(OSError):
+        lock = lock_installation(folder, STOP_TIMEOUT_S)
+        try:
+            if read_file(path) == ATTEMPT:
+                begun = Path(path).stat().st_mtime_ns
+                Path(path).write_bytes(ATTEMPT + f"{STOP_NOTE}\n".encode())
+                os.utime(path, ns=(begun, begun))
+        finally:
+            os.close(lock)
+
+
 def is_pool_of(pid: int, folder: str) -> bool:
     """Return whether a process runs the pool of an installation, by its argv; True if the system shows no argv.
 
@@ -297,6 +319,6 @@ def pool_start_failure(folder: str) -> str:
         lines = read_file(f"{folder}/{POOL_START_FILE}").decode("utf-8", "replace").strip().splitlines()
     except OSError:
         return ""
-    if START_NOTE in lines:
+    if START_NOTE in lines or STOP_NOTE in lines:
         lines = [line for line in lines if line.endswith(LEAVE_NOTE)]
     return lines[-1].removeprefix("tailhook: ") if lines else ""

@@ -31,6 +31,8 @@ POOL_START_FILE = "pool-start"  # beside the client: the last attempt to start a
 POOL_LOCK_FILE = "pool-lock"  # beside the client: locked while a pool writes these files, or while they are removed
 # After its start, a pool writes this line into POOL_START_FILE, in place of a reason for a failed start.
 START_NOTE = "started"
+STOP_NOTE = "stopped"  # `tailhook pool stop` adds this line: a pool that a hook has just started leaves
+ATTEMPT = b"\n"  # a client writes this into POOL_START_FILE; an empty file would not count as an attempt
 LEAVE_NOTE = "so the pool leaves"  # the end of a pool's line there if its workers fail
 CLIENT_FILE = "tailhook-hook"
 POOLS = "pool"  # the folder in the private state folder, and in the runtime folder

@@ -17,12 +17,14 @@ from tailhook.hook.answer import describe, warn, write_output
 from tailhook.hook.config import read_sections, user_bytes
 from tailhook.hook.payload import user_config
 from tailhook.pool.installation import (
+    ATTEMPT,
     CLIENT_FILE,
     INSTALLATION_FILE,
     LEAVE_NOTE,
     PACKAGE,
     POOL_START_FILE,
     START_NOTE,
+    STOP_NOTE,
     client_folder,
     is_served,
     lock_installation,
@@ -47,7 +49,6 @@ MAX_POOLS = 4  # of one installation; with more, the oldest leaves
 SURPLUS_EXIT_S = 60.0  # its quiet time before that
 MAX_SHORT_LIVES = 10  # workers in a row that failed while no request was answered
 ASKED_FLAG = "--asked"  # a person started the pool
-ATTEMPT = b"\n"  # a client writes this into POOL_START_FILE; an empty file would not count as an attempt
 ROOMS = ("stores", "machines", "hook", "hosts")  # the folders of the modules that a hook may load
 PROCESSORS = range(1 << 10)  # all possible ones; the system takes those that it allows
 NOT_LOADED = ("entry", "protocols")  # the hook's own entry; a module for type checkers only
@@ -98,7 +99,8 @@ def start_as_asked(folder: str, files: dict[str, posix.stat_result]) -> "Pool":
 def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | None":
     """Return a hook's pool; it listens. Returns None if it is not needed. Raises OSError.
 
-    Without the client it makes no file: an uninstall has removed the client meanwhile.
+    Without the client it makes no file: an uninstall has removed the client meanwhile. It also leaves if a person has
+    stopped the pool meanwhile.
 
     folder: the client's.
     files: as for `LoadedFiles`.
@@ -111,6 +113,8 @@ def start_for_hook(folder: str, files: dict[str, posix.stat_result]) -> "Pool | 
         return None
     try:
         if not all(read_if_there(f"{folder}/{name}") for name in (CLIENT_FILE, INSTALLATION_FILE)):
+            return None
+        if STOP_NOTE.encode() in read_if_there(f"{folder}/{POOL_START_FILE}").splitlines():
             return None
         pool = Pool(folder, files, keeps_socket=True)
         if not pool.listen():
