@@ -22,6 +22,7 @@ from support.pool import (
     STARTS,
     STOP,
     WITHOUT_SANITIZER,
+    Gate,
     Pool,
     is_alive,
     iteration,
@@ -221,12 +222,11 @@ def test_the_pool_is_stopped_by_a_command(home, pool):
 
 def test_a_pool_that_a_hook_has_just_started_leaves_if_the_pool_is_stopped(home):
     """Python begins slowly: the pool reads nothing before the command has ended."""
-    with Pool(home, starts=False) as pool:
-        gate, entry, attempt = home / "gate", pool.folder / "entry.py", pool.folder / "pool-start"
-        os.mkfifo(gate)
+    with Pool(home, starts=False) as pool, Gate(home / "gate") as gate:
+        entry, attempt = pool.folder / "entry.py", pool.folder / "pool-start"
         fields = (pool.folder / "installation").read_bytes().split(b"\0")
         argv = f"[sys.executable, '-I', '-S', {os.fsdecode(fields[4])!r}, *sys.argv[1:]]"
-        entry.write_text(f"import os, sys; open({str(gate)!r}).read(); os.execv(sys.executable, {argv})")
+        entry.write_text(f"import os, sys; open({gate.path!r}).readline(); os.execv(sys.executable, {argv})")
         (pool.folder / "installation").write_bytes(b"\0".join([*fields[:4], os.fsencode(entry), b""]))
         assert pool.hook(STOP).returncode == 0
         (starting,) = pids_of(str(entry))
@@ -234,14 +234,14 @@ def test_a_pool_that_a_hook_has_just_started_leaves_if_the_pool_is_stopped(home)
         begun = attempt.stat().st_mtime_ns
         done = tailhook("pool", "stop", env=pool.own, cwd=home)
         assert (done.returncode, "No pool runs" in done.stdout) == (0, True)
-        gate.write_text("")
+        gate.open()
         wait_until(lambda: not is_alive(starting))
         status = pool.status()
         assert (status["running"], status["last_start"], pool.path.exists()) == (False, None, False)
         assert attempt.stat().st_mtime_ns == begun  # a hook starts the next pool as soon as without the command
         os.utime(attempt, ns=(5, 5))
         pool.hook(STOP)
-        gate.write_text("")
+        gate.open()
         wait_until(lambda: pool.status()["running"])
 
 

@@ -8,9 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from support.host import ENVIRONMENT, HANGS_S, Started, run_on_payload, short_folder, tailhook
-from support.pool import WITHOUT_SANITIZER, is_alive, pids_of, wait_until
+from support.pool import LINUX, WITHOUT_SANITIZER, Gate, is_alive, pids_of, wait_until
 from support.terminal import Terminal
 
 pytestmark = WITHOUT_SANITIZER
@@ -238,6 +239,28 @@ def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user
     assert not is_alive(pid)
     assert (state / "plates.db").exists()
     assert not (state / "daemon-argv").exists()
+
+
+@LINUX
+def test_a_daemon_that_a_hook_has_just_started_is_ended(user):
+    pytest.importorskip("uvicorn")
+    user.run("install", "--yes", "--with", "plates")
+    state = user.home / ".local" / "state" / "tailhook"
+    hook = json.loads(user.run("hook-command", "--cold", "plates"))
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
+    argv = state / "daemon-argv"
+    with Gate(user.home / "gate") as gate:
+        slowly = ["/bin/sh", "-c", f'read -r _ <{gate.path}; exec "$@"', "sh"]
+        argv.write_bytes(b"\0".join([*map(os.fsencode, slowly), argv.read_bytes()]))
+        run_on_payload(hook, json.dumps(event).encode(), env=user.env, cwd=user.project, check=True)
+        (starting,) = pids_of(slowly[2])
+        words = user.argv("uninstall", "--yes")
+        with Started(words, env=user.env, cwd=user.project, stdout=subprocess.PIPE) as removing:
+            attempt = str(state / "daemon-start")
+            wait_until(lambda: attempt in [file.path for file in psutil.Process(removing.pid).open_files()])
+            gate.open()
+            assert b"The daemon was ended. What it has recorded stays in " in removing.stdout.read()
+    assert (is_alive(starting), argv.exists()) == (False, False)
 
 
 @pytest.mark.parametrize(("installed", "below"), [(None, "project"), ("first", "project"), (None, "")])

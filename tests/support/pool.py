@@ -225,6 +225,25 @@ def is_at_rest(pids: Sequence[int], seconds: float = 1) -> bool:
     return [switches_of(pid) for pid in pids] == before
 
 
+class Gate:
+    """Keeps a process waiting until a test opens it: the process reads a line from a named pipe. A context manager."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.path = str(path)
+        self.pipe = os.open(path, os.O_RDWR)  # also without a reader, this does not wait
+
+    def __enter__(self) -> "Gate":
+        return self
+
+    def open(self) -> None:
+        """Let one process go on."""
+        os.write(self.pipe, b"\n")
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.pipe)
+
+
 def pids_of(word: str) -> list[int]:
     """Return the processes that have a word in their argv."""
     found = []

@@ -39,7 +39,7 @@ from tailhook.stores import loop as loops
 from tailhook.stores.atomic import check_folder, state_folder_path
 from tailhook.stores.ralph import find_ralph
 
-DAEMON_ENDS_S = 10.0
+DAEMON_STARTS_S = DAEMON_ENDS_S = 10.0
 
 
 def add(commands: Commands) -> None:
@@ -185,6 +185,7 @@ def remove_rest() -> None:
 def end_daemon() -> list[str]:
     """End the daemon if a hook started it, and keep hooks from starting another. Return lines for the user."""
     lines = []
+    paths.wait_for_start(DAEMON_STARTS_S)
     pid, kind = paths.find_lock_owner()
     if pid and paths.is_locked():
         advice = f"(process {pid}). To end it:  kill {pid}"
@@ -194,7 +195,7 @@ def end_daemon() -> list[str]:
             lines = [f"The daemon was ended. What it has recorded stays in {plain(str(paths.state_path()))}."]
         else:
             lines = [f"The daemon did not end within {DAEMON_ENDS_S:g} s {advice}"]
-    paths.remove_argv()  # a starting daemon writes it again
+    paths.remove_argv()
     return lines
 
 

@@ -6,9 +6,11 @@ import getpass
 import os
 import secrets
 import stat
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from tailhook._core import flock_within
 from tailhook.errors import TailhookError
 from tailhook.hook.answer import describe
 from tailhook.stores.atomic import check_folder, make_folders, read_file, remove_file, replace_file, state_folder
@@ -139,6 +141,12 @@ def remove_argv() -> None:
     """Remove the files by which hooks start the daemon."""
     for name in (ARGV_FILE, ATTEMPT_FILE, REPORTED_FILE):
         remove_file(str(state_path() / name))
+
+
+def wait_for_start(seconds: float) -> None:
+    """Wait until a daemon that a hook is just starting serves or has failed, but no longer than some seconds."""
+    with suppress(OSError), (state_path() / ATTEMPT_FILE).open("rb") as attempt:
+        flock_within(attempt.fileno(), seconds)
 
 
 def start_failure() -> str:
