@@ -101,7 +101,7 @@ host-matrix: $(VENV)/built $(VENV)/test ## the same sessions in many releases of
 bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
 	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
 	$(BIN)/python benches/report.py build/benches.json benches/results
-	$(BIN)/tailhook bench --max-ratio 1.35
+	$(BIN)/tailhook bench --max-ratio 1.35 || [ $$? = 3 ]  # too noisy to decide: the computer is busy
 
 # In a folder of its own: these packages are larger than all others together.
 engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and in libraries of data frames: the same rows, also after a worker is killed
