@@ -21,6 +21,7 @@ from support.pool import (
     Pool,
     is_alive,
     iteration,
+    let_pools_wait,
     looping_project,
     wait_until,
 )
@@ -234,15 +235,11 @@ def test_uninstall_leaves_folders_that_hooks_did_not_make(home, mode, has_file, 
 
 def test_an_uninstall_while_a_pool_starts_leaves_nothing(home, site):
     """The pool has found its client, and has not yet written its files."""
-    installation = site / "pool" / "installation.py"
-    begin = "    program = read_file(built_client()"
-    text = installation.read_text()
-    assert begin in text
     code = f"import sys; sys.path.insert(0, {str(site.parent)!r}); import tailhook.install.client as one; "
     code += f"one.LOCK_TIMEOUT_S = {STARTS}; one.remove_clients()"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with Pool(home, package=site, starts=False) as pool:
-        installation.write_text(text.replace(begin, f"    posix.write(1, b'found')\n    posix.read(0, 1)\n{begin}"))
+        let_pools_wait(site)
         folder, sockets = pool.folder, pool.path.parent
         with Started(pool.serve_argv(), env=pool.env, **pipes) as starting:
             assert starting.stdout.read(5) == b"found"

@@ -6,6 +6,8 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -224,14 +226,19 @@ def test_a_folder_that_was_made_for_two_files_goes_with_the_second(user, order):
     assert user.left() == []
 
 
-def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user):
+def install_plates(user: User) -> tuple[Path, Callable[[], object]]:
+    """Install the machine; return the state folder, and a function that runs a hook. That starts the daemon."""
     pytest.importorskip("uvicorn")
     user.run("install", "--yes", "--with", "plates")
-    state = user.home / ".local" / "state" / "tailhook"
     hook = json.loads(user.run("hook-command", "--cold", "plates"))
     event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
-    env = {name: value for name, value in user.env.items() if name != "TAILHOOK_NO_AUTOSTART"}
-    run_on_payload(hook, json.dumps(event).encode(), env=env, cwd=user.project, check=True)
+    run = partial(run_on_payload, hook, json.dumps(event).encode(), env=user.env, cwd=user.project, check=True)
+    return user.home / ".local" / "state" / "tailhook", run
+
+
+def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user):
+    state, run_hook = install_plates(user)
+    run_hook()
     wait_until(lambda: (state / "daemon-lock").exists() and (state / "plates.db").exists())
     pid = int((state / "daemon-lock").read_text().split()[0])
     output = user.run("uninstall", "--yes")
@@ -243,19 +250,17 @@ def test_the_daemon_that_a_hook_started_is_ended_and_what_it_recorded_stays(user
 
 @LINUX
 def test_a_daemon_that_a_hook_has_just_started_is_ended(user):
-    pytest.importorskip("uvicorn")
-    user.run("install", "--yes", "--with", "plates")
-    state = user.home / ".local" / "state" / "tailhook"
-    hook = json.loads(user.run("hook-command", "--cold", "plates"))
-    event = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(user.project)}
+    state, run_hook = install_plates(user)
     argv = state / "daemon-argv"
+    code = "import tailhook.cli.uninstall as one; from tailhook.cli import main; "
+    code += f"one.DAEMON_STARTS_S = one.DAEMON_ENDS_S = {HANGS_S}; main(['uninstall', '--yes'])"
     with Gate(user.home / "gate") as gate:
         slowly = ["/bin/sh", "-c", f'read -r _ <{gate.path}; exec "$@"', "sh"]
         argv.write_bytes(b"\0".join([*map(os.fsencode, slowly), argv.read_bytes()]))
-        run_on_payload(hook, json.dumps(event).encode(), env=user.env, cwd=user.project, check=True)
+        run_hook()
         (starting,) = pids_of(slowly[2])
-        words = user.argv("uninstall", "--yes")
-        with Started(words, env=user.env, cwd=user.project, stdout=subprocess.PIPE) as removing:
+        pipe = {"stdout": subprocess.PIPE}
+        with Started([sys.executable, "-c", code], env=user.env, cwd=user.project, **pipe) as removing:
             attempt = str(state / "daemon-start")
             wait_until(lambda: attempt in [file.path for file in psutil.Process(removing.pid).open_files()])
             gate.open()

@@ -225,6 +225,14 @@ def is_at_rest(pids: Sequence[int], seconds: float = 1) -> bool:
     return [switches_of(pid) for pid in pids] == before
 
 
+def let_pools_wait(package: Path) -> None:
+    """Change a package: before a pool writes its files, it prints `found` and waits for a byte on stdin, or its end."""
+    path, begin = package / "pool" / "installation.py", "    program = read_file(built_client()"
+    text = path.read_text()
+    assert begin in text
+    path.write_text(text.replace(begin, f"    posix.write(1, b'found')\n    posix.read(0, 1)\n{begin}"))
+
+
 class Gate:
     """Keeps a process waiting until a test opens it: the process reads a line from a named pipe. A context manager."""
 
