@@ -4,9 +4,10 @@ import json
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
-from support.host import assistant
+from support.host import assistant, in_time
 
 from tailhook._core import iso_time
 from tailhook.hosts import NAMES, find_host
@@ -268,7 +269,7 @@ def test_of_many_stops_at_once_each_counts_an_iteration_and_none_counts_a_respon
     for _ in range(30):
         loop.respond(90)
     with ThreadPoolExecutor(8) as pool:
-        stops = [pool.submit(loop.project.stop, f"Turn {number}.") for number in range(8)]
+        stops = [pool.submit(in_time, partial(loop.project.stop, f"Turn {number}.")) for number in range(8)]
     assert all("block" in one.result().stdout for one in stops)
     fields = loop.fields()
     assert int(fields.get("iter") or fields["iteration"]) == 9

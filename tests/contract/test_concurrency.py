@@ -4,13 +4,14 @@ import contextlib
 import fcntl
 import json
 import os
-import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import psutil
 import pytest
-from support.host import HANGS_S, assistant, frame, looping, ralph_page, run_on_payload
+from support.host import assistant, frame, in_time, looping, ralph_page, run_on_payload
 from support.long_runs import IS_LONG
 from support.oracles import jwz
 from support.pool import wait_until
@@ -23,21 +24,17 @@ pytestmark = pytest.mark.one_form
 HOOKS = 64 if IS_LONG else 16
 
 
-def start_hook(project, session_id="mine", cwd=None):
-    """Start a hook. Its payload is there from the beginning, however long its siblings take to start."""
-    payload = project.home / f"{session_id}{str(cwd or '').replace('/', '-')}.json"
-    if not payload.exists():
-        fields = {"session_id": session_id, "last_assistant_message": "Hm.", "cwd": str(cwd or project.folder)}
-        payload.write_text(json.dumps(project.payload(**fields)))
-    with payload.open("rb") as stdin:
-        return subprocess.Popen(
-            project.argv,
-            env=project.env,
-            cwd=project.folder,
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+def run_hook(project, session_id="mine", cwd=None):
+    """Run a hook to its end. One that gives up at a time limit of its own has changed nothing, and runs again."""
+    fields = {"session_id": session_id, "last_assistant_message": "Hm.", "cwd": str(cwd or project.folder)}
+    payload = json.dumps(project.payload(**fields)).encode()
+    return in_time(lambda: run_on_payload(project.argv, payload, env=project.env, cwd=project.folder))
+
+
+def run_hooks_at_once(*hooks):
+    """Run functions, all at once; return their results in that order."""
+    with ThreadPoolExecutor(len(hooks)) as threads:
+        return [run.result() for run in [threads.submit(hook) for hook in hooks]]
 
 
 def is_warm(project):
@@ -58,12 +55,11 @@ def stop_all_at_once(project, exit_code=2):
     that may be all: then a worker answers a later hook, elsewhere.
     """
     before = warm_hooks(project) if is_warm(project) else set()
-    hooks = [start_hook(project) for _ in range(HOOKS)]
-    outputs = [hook.communicate(timeout=HANGS_S) for hook in hooks]
+    done = run_hooks_at_once(*[partial(run_hook, project)] * HOOKS)
     if is_warm(project):
         wait_until(lambda: warm_hooks(project) - before or stop_elsewhere(project))
-    assert {hook.returncode for hook in hooks} <= {0, exit_code}, outputs
-    return [json.loads(out) for out, _ in outputs if out]
+    assert {hook.returncode for hook in done} <= {0, exit_code}, done
+    return [json.loads(hook.stdout) for hook in done if hook.stdout]
 
 
 def stop_elsewhere(project):
@@ -106,10 +102,9 @@ def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(projec
         out.write('{"type":"topic","id":"T","name":"loop:current","description":"","created_at":1}\n')
         body = json.dumps(looping(frame(max=1000)))
         out.write(json.dumps({"type": "message", "id": "M", "topic_id": "T", "body": body, "created_at": 1}) + "\n")
-    hooks = [start_hook(project) for _ in range(8)]
-    outputs = [hook.communicate(timeout=HANGS_S) for hook in hooks]
-    announced = [json.loads(out)["reason"].split("]")[0] for out, _ in outputs]
-    assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), outputs
+    done = run_hooks_at_once(*[partial(run_hook, project)] * 8)
+    announced = [json.loads(hook.stdout)["reason"].split("]")[0] for hook in done]
+    assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), done
 
 
 def test_many_hooks_at_once_count_all_in_a_ralph_loop(project):
@@ -144,8 +139,8 @@ def test_a_project_under_several_spellings_of_its_path_counts_exactly(project, m
         if machine == "idle":
             file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
         project.argv = [*project.argv[:-1], machine]
-    hooks = [start_hook(project, cwd=spelling) for spelling in spellings * 5]
-    blocked = sum(bool(hook.communicate(timeout=HANGS_S)[0]) for hook in hooks)
+    done = run_hooks_at_once(*[partial(run_hook, project, cwd=spelling) for spelling in spellings * 5])
+    blocked = sum(bool(hook.stdout) for hook in done)
     assert blocked == (1 if machine == "memory" else 20)
     if machine in ("ralph", "idle"):
         assert "\niteration: 21\n" in file.read_text()
@@ -203,13 +198,12 @@ def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable)
     reported = mark.read_bytes()
     mark.unlink()
     (memorable.folder / ".claude/.stop_hook_active").unlink()
-    with lock.open() as held:
+    with ThreadPoolExecutor(1) as threads, lock.open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        hook = start_hook(memorable)
+        hook = threads.submit(run_hook, memorable)
         wait_until(lambda: is_opened_again(lock))  # it has read the transcript
         mark.write_bytes(reported)
-    hook.communicate(timeout=HANGS_S)
-    assert hook.returncode == 0
+    assert hook.result().returncode == 0
 
 
 def test_other_writers_of_the_store_lose_nothing_and_cost_nothing(project):
@@ -235,10 +229,9 @@ def test_other_writers_of_the_store_lose_nothing_and_cost_nothing(project):
 
 def test_the_first_of_two_sessions_claims_the_loop_and_the_other_is_let_go(project):
     jwz.post(project.folder, json.dumps(looping(frame(session_id="claim"))))
-    hooks = [(name, start_hook(project, name)) for name in ("one", "two") * 4]
+    names = ("one", "two") * 4
     codes = {}
-    for name, hook in hooks:
-        hook.communicate(timeout=HANGS_S)
+    for name, hook in zip(names, run_hooks_at_once(*[partial(run_hook, project, name) for name in names]), strict=True):
         codes.setdefault(name, set()).add(hook.returncode)
     owner = jwz.newest(project.folder)["stack"][0]["session_id"]
     other = "two" if owner == "one" else "one"
@@ -256,9 +249,11 @@ def test_a_loop_that_is_cancelled_among_hooks_is_gone_for_all_later_ones(project
     else:
         file.parent.mkdir()
         file.write_text("---\nactive: true\niteration: 1\nmax_iterations: 1000\n---\nThe prompt.\n")
-    hooks = [start_hook(project) for _ in range(4)]
-    cancelled = project.as_agent("ralph" if kind == "ralph" else "loop", "cancel", "--json")
-    blocks = [bool(hook.communicate(timeout=HANGS_S)[0]) for hook in hooks]
+    *done, cancelled = run_hooks_at_once(
+        *[partial(run_hook, project)] * 4,
+        partial(in_time, lambda: project.as_agent("ralph" if kind == "ralph" else "loop", "cancel", "--json")),
+    )
+    blocks = [bool(hook.stdout) for hook in done]
     assert json.loads(cancelled.stdout)["iteration"] == 1 + sum(blocks)  # the hooks before it
     assert not file.exists()
     assert kind != "jwz" or jwz.newest(project.folder)["event"] == "ABORT"

@@ -2,11 +2,12 @@
 
 import json
 import os
-import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from support.daemon import wait_for_end
-from support.host import HANGS_S
+from support.host import in_time, run_on_payload
 from support.pool import (
     LINUX,
     STOP,
@@ -103,15 +104,10 @@ def test_the_parent_of_a_pool_at_rest_is_not_woken_and_the_pool_is_small(pool):
 
 def test_two_hundred_callers_at_once_count_exactly(home, pool):
     project = looping_project(home)
-    payload = json.dumps({**STOP, "cwd": str(project)})
-    hooks = []
-    for _ in range(200):
-        hook = subprocess.Popen(
-            [*pool.argv, "idle"], env=pool.env, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
-        )
-        hook.stdin.write(payload)
-        hook.stdin.close()
-        hooks.append(hook)
-    assert {hook.wait(timeout=HANGS_S) for hook in hooks} == {2}
+    payload = json.dumps({**STOP, "cwd": str(project)}).encode()
+    hook = partial(run_on_payload, [*pool.argv, "idle"], payload, env=pool.env, cwd=project)
+    with ThreadPoolExecutor(200) as threads:
+        done = list(threads.map(lambda _: in_time(hook), range(200)))
+    assert {hook.returncode for hook in done} == {2}
     assert iteration(project) == 201
     wait_until(lambda: "w" in pool.ways("Stop"))

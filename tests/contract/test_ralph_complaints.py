@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
-from support.host import HANGS_S, PROMPT, assistant, ralph_page
+from support.host import HANGS_S, PROMPT, assistant, in_time, ralph_page
 from support.pool import Pool, set_constants
 
 KEPT = "<promise>TESTS GREEN</promise>"
@@ -313,7 +313,7 @@ def test_complaint_24_yaml_injected_by_the_session_that_claims_the_loop_is_follo
 def test_complaint_25_hooks_at_once_all_announce_the_same_iteration(project):
     path = project.ralph(max_iterations=100)
     with ThreadPoolExecutor(16) as pool:
-        stops = list(pool.map(lambda _: project.stop("Hm."), range(64)))
+        stops = list(pool.map(lambda _: in_time(lambda: project.stop("Hm.")), range(64)))
     announced = {stop.answer["systemMessage"].partition(".")[0] for stop in stops}
     assert announced == {f"Ralph iteration {count} of 100" for count in range(2, 66)}
     assert path.read_text() == ralph_page(iteration=65, max_iterations=100)

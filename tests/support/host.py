@@ -128,6 +128,24 @@ def wait_until(there, seconds: float = HANGS_S):
     return found
 
 
+# On a hook's stderr if it reached a time limit of its own.
+GAVE_UP = re.compile("locked by another process for 2 s|is being read for the first time")
+
+
+def in_time(run: "Callable[[], Any]") -> Any:
+    """Run a hook or a command, and again while it gives up at a time limit of its own; return the result.
+
+    It has then changed nothing. Many hooks at once reach such a limit on a busy machine.
+    """
+
+    def decided() -> Any:
+        done = run()
+        stderr = done.stderr if isinstance(done.stderr, str) else done.stderr.decode()
+        return None if GAVE_UP.search(stderr) else done
+
+    return wait_until(decided)
+
+
 def is_read(pipe: IO[Any] | int) -> bool:
     """Return whether nothing is left in a pipe."""
     return fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)) == bytes(4)
