@@ -27,6 +27,7 @@ from support.host_payloads import (
 from support.host_records import RECORDS
 from support.oracles import jwz
 
+from tailhook.hook.translated import LATE_TRANSCRIPT_TIMEOUT_S
 from tailhook.hosts import CLAUDE_LIKE, NAMES, RECORDED, find_translated_host
 from tailhook.install.hooks_file import hooks_file_of
 
@@ -210,23 +211,40 @@ def test_gemini_is_taken_at_the_payloads_word_if_its_transcript_has_another(proj
     assert stop("gemini", gemini(project, f"Not yet.\n{DONE}")).state["event"] == "DONE"
 
 
+def with_a_late_message(project, words, stop):
+    """Run `stop`; Copilot writes its last message 0.3 s later. Return the result.
+
+    Again if the message came too late for any hook: the machine was busy.
+    """
+    written = []
+
+    def write_message():
+        write(project, {"type": "assistant.message", "data": {"content": words}, "timestamp": stamp()})
+        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+        written.append(time.monotonic())
+
+    while True:
+        began = time.monotonic()
+        late = threading.Timer(0.3, write_message)
+        late.start()
+        done = stop()
+        late.join()
+        if written[-1] - began < LATE_TRANSCRIPT_TIMEOUT_S:
+            return done
+
+
 @pytest.mark.one_form
 @pytest.mark.parametrize(
     ("payload", "timestamp"),
     [(copilot, lambda: int(time.time() * 1000) + 5000), (copilot_in_pascal_case, lambda: stamp(age=-5))],
 )
 def test_copilots_transcript_is_waited_for(project, stop, payload, timestamp):
-    project.loop()
-    stopped = {**payload(project, "Not yet."), "timestamp": timestamp()}
 
-    def flush():
-        write(project, {"type": "assistant.message", "data": {"content": DONE}, "timestamp": stamp()})
-        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+    def stop_now():
+        project.loop()
+        return stop("copilot", {**payload(project, "Not yet."), "timestamp": timestamp()})
 
-    late = threading.Timer(0.3, flush)
-    late.start()
-    assert stop("copilot", stopped).state["event"] == "DONE"
-    late.join()
+    assert with_a_late_message(project, DONE, stop_now).state["event"] == "DONE"
 
 
 def test_copilots_message_is_found_before_megabytes_of_a_tools_output(project, stop):
@@ -239,17 +257,13 @@ def test_copilots_message_is_found_before_megabytes_of_a_tools_output(project, s
 
 @pytest.mark.one_form
 def test_memory_waits_for_copilots_transcript(project, stop):
-    payload = copilot(project, "")
-    (project.home / "host.jsonl").unlink()
 
-    def flush():
-        write(project, {"type": "assistant.message", "data": {"content": MEMORABLE}, "timestamp": stamp()})
-        write(project, {"type": "hook.start", "data": {"hookType": "agentStop"}, "timestamp": stamp(age=-10)})
+    def stop_now():
+        payload = copilot(project, "")
+        (project.home / "host.jsonl").unlink()
+        return stop("copilot", payload, "memory")
 
-    late = threading.Timer(0.3, flush)
-    late.start()
-    assert "[DECISION]" in stop("copilot", payload, "memory").stdout
-    late.join()
+    assert "[DECISION]" in with_a_late_message(project, MEMORABLE, stop_now).stdout
 
 
 def test_what_copilots_transcript_never_has_is_not_waited_for_long(project, stop):

@@ -19,7 +19,8 @@ from tailhook.hook.payload import project_root
 from tailhook.plates import fields, paths
 from tailhook.stores.daemon import own_argv, spawn_daemon
 
-TIMEOUT_S = 5.0  # for a daemon to answer
+TIMEOUT_S = 20.0  # for a daemon to answer: on a busy computer, it takes seconds
+OTHER_START_TIMEOUT_S = 5.0  # for a daemon that another program may have started
 DAEMON_START_TIMEOUT_S = 60.0  # for a daemon that was started here and still runs; on a busy machine it takes seconds
 EXIT_TIMEOUT_S = 10.0  # for a daemon of an older version to exit
 ANSWERS = [kind for name, kind in vars(fields).items() if name.endswith("Out")]
@@ -63,8 +64,10 @@ def connect(timeout: float = TIMEOUT_S) -> Iterator[httpx.Client]:
             yield client
         except httpx.ReadTimeout as error:
             pid = paths.lock_path().read_text(errors="replace").partition(" ")[0]
-            advice = f"Kill it (kill -9 {pid}), then start a new one:  tailhook plates serve"
-            raise HangingError(f"the daemon does not answer. {advice}") from error
+            advice = (
+                f"If the computer is not busy, kill it (kill -9 {pid}), then start a new one:  tailhook plates serve"
+            )
+            raise HangingError(f"the daemon does not answer within {timeout:g} s. {advice}") from error
         except httpx.TransportError as error:
             close_sockets(error)
             raise AwayError("no daemon answers. Start one:  tailhook plates serve") from error
@@ -147,7 +150,7 @@ def ensure_daemon() -> None:
     Raises AwayError if no daemon answers after that, and VersionError if one of another version does.
     """
     begun = time.monotonic()
-    end = begun + TIMEOUT_S
+    end = begun + OTHER_START_TIMEOUT_S
     started, replaced = 0, False
     while True:
         try:

@@ -36,7 +36,7 @@ from tailhook.stores.atomic import read_file
 STOP_TIMEOUT_S = 15.0  # longer than a pool gives its workers to end their requests
 KILL_TIMEOUT_S = 5.0
 STOP_POLL_INTERVAL_S = 0.005
-READY_TIMEOUT_S = 0.2  # for the first message of a waiting worker
+READY_TIMEOUT_S = 1.0  # for the first message of a waiting worker
 
 
 class RunningPool(NamedTuple):

@@ -307,11 +307,11 @@ def test_if_no_daemon_runs_one_is_started(own_daemon):
 
 
 def ensured(daemon, command, **limits):
-    """Start a daemon as the boards do. Its time for an answer is over at once.
+    """Start a daemon as the boards do. No other program's daemon is waited for.
 
     command: a shell's, in place of the one that starts the daemon; "$@" is that one.
     """
-    changes = {"TIMEOUT_S": 0, **limits}
+    changes = {"OTHER_START_TIMEOUT_S": 0, **limits}
     code = (
         "import sys\nfrom tailhook.plates import client\nargv = client.own_argv()\n"
         "client.own_argv = lambda: ['/bin/sh', '-c', sys.argv[1], 'sh', *argv]\n"
