@@ -212,7 +212,7 @@ def test_gemini_is_taken_at_the_payloads_word_if_its_transcript_has_another(proj
 
 
 def with_a_late_message(project, words, stop):
-    """Run `stop`; Copilot writes its last message 0.3 s later. Return the result.
+    """Run `stop`; Copilot writes its last message a moment later. Return the result.
 
     Again if the message came too late for any hook: the machine was busy.
     """
@@ -225,7 +225,7 @@ def with_a_late_message(project, words, stop):
 
     while True:
         began = time.monotonic()
-        late = threading.Timer(0.3, write_message)
+        late = threading.Timer(LATE_TRANSCRIPT_TIMEOUT_S / 3, write_message)
         late.start()
         done = stop()
         late.join()
