@@ -6,6 +6,7 @@ import pickle
 import pytest
 from support.cases import in_one_test
 
+import tailhook.patterns
 from tailhook import _core
 from tailhook.machines.idle import SIGNALS
 from tailhook.patterns.sets import Match, PatternSet, RecordMatch
@@ -67,6 +68,20 @@ def test_a_set_survives_pickling_and_copying():
     for twin in (pickle.loads(pickle.dumps(patterns)), copy.copy(patterns), copy.deepcopy(patterns)):
         assert repr(twin) == repr(patterns)
         assert twin.findall("X\ny z") == patterns.findall("X\ny z") != []
+
+
+# Pickles of PatternSet({"a": ["x", "y"]}, word=True) and of the class, made while tailhook.patterns was one module.
+OLD_SET = (
+    b"ctailhook.patterns\nrebuilt\n"
+    b"((dVa\n(Vx\nVy\nts(dVown_line\nI00\nsVoutside_code\nI01\nsVignore_case\nI00\nsVword\nI01\nstR."
+)
+OLD_CLASS = b"ctailhook.patterns\nPatternSet\n."
+
+
+def test_a_set_that_an_older_version_pickled_can_be_loaded():
+    assert repr(pickle.loads(OLD_SET)) == repr(PatternSet({"a": ["x", "y"]}, word=True))
+    assert pickle.loads(OLD_CLASS) is PatternSet
+    assert not hasattr(tailhook.patterns, "by_name")
 
 
 def test_the_repr_shows_what_a_set_looks_for():
