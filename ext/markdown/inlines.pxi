@@ -1,8 +1,8 @@
 # The inline structure (CommonMark 0.31.2, section 6).
 #
 # Gives: md_read_inlines.
-# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), md_is_defined (markdown/labels.pxi),
-# the marks (markdown.h), array_grow (array.pxi).
+# Needs: MdCodeMap (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), md_find_definition
+# (markdown/labels.pxi), the marks (markdown.h), array_grow (array.pxi).
 #
 # Prose is read once, from left to right, from special byte to special byte. Code spans, raw HTML and autolinks bind
 # tighter than brackets, so they are taken where they start. A ] looks back at the opener on the stack, and ahead for a
@@ -198,12 +198,12 @@ cdef int md_reference_end(MdInlines* s, const MdOpener* opener, size_t p, size_t
         label = md_label_end(prose, p + 1)
         if label:
             end[0] = label
-            return md_is_defined(s.map, prose, p + 2, label - 1)
+            return md_find_definition(s.map, prose, p + 2, label - 1)
         if md_peek(prose, p + 2) == c']':
             end[0] = p + 3
     if opener.nested or md_label_end(prose, opener.text - 1) != p + 1:
         return 0
-    return md_is_defined(s.map, prose, opener.text, p)
+    return md_find_definition(s.map, prose, opener.text, p)
 
 
 cdef int md_open_bracket(MdInlines* s, size_t p, bint image) noexcept nogil:

@@ -1,6 +1,6 @@
 # Link labels, in their form for comparison (CommonMark 0.31.2, section 6.3).
 #
-# Gives: md_is_defined.
+# Gives: md_find_definition.
 # Needs: MdCodeMap, MdLabel (markdown/code_map.pxi), the grammar (markdown/grammar.pxi), the pairs of case folding
 # (tables.h, as Python has them), array_grow (array.pxi), utf8_sequence, utf8_decode (text/utf8.h).
 #
@@ -91,8 +91,11 @@ cdef int md_fold_definitions(MdCodeMap* map, const MdProse* part) noexcept nogil
     return 0
 
 
-cdef int md_is_defined(MdCodeMap* map, MdProse* prose, size_t p, size_t end) noexcept nogil:
-    """Return 1 if text[p:end) is the label of a definition, 0 if not. There are definitions."""
+cdef int md_find_definition(MdCodeMap* map, MdProse* prose, size_t p, size_t end) noexcept nogil:
+    """Look a label up. Returns 1 if text[p:end) is the label of a definition, 0 if not, -1 without memory.
+
+    There are definitions. The first call fills map.defined, and each call map.wanted.
+    """
     cdef MdLabel wanted
     if map.defined_count == 0 and md_fold_definitions(map, prose) < 0:
         return -1

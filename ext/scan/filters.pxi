@@ -1,6 +1,6 @@
 # Filters a question's records, and counts unknown types of records and tokens without a response.
 #
-# Gives: scan_concerns, scan_note_type, scan_note_tokens.
+# Gives: scan_check_record, scan_note_type, scan_note_tokens.
 # Needs: ScanRun, ScanQuestion (scan/run.pxi), ScanText and scan_is_name (scan/fields.pxi), the fields
 # (transcript/fields.pxi), rec_role, rec_speech (transcript/records.pxi), json_skip_space (json/grammar.pxi),
 # rec_read_time (transcript/properties.pxi), ArrowTexts (arrow/columns.pxi).
@@ -30,8 +30,11 @@ cdef bint scan_is_among(const ArrowTexts* texts, Cursor start, size_t size, bint
     return False
 
 
-cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
-    """Return 1 if a JSON value is one of the texts or there are no texts, otherwise 0."""
+cdef int scan_check_value(const ArrowTexts* texts, RecSlice* value, bint or_below, ScanText* scratch) noexcept nogil:
+    """Look for a JSON value among texts. Returns 1 if it is one of them or there are none, 0 if not, -1 without memory.
+
+    or_below: a folder below one of them counts, too.  scratch: overwritten.
+    """
     if texts.count == 0:
         return 1
     if not scan_is_name(value):
@@ -42,23 +45,26 @@ cdef int scan_is_wanted(const ArrowTexts* texts, RecSlice* value, bint or_below,
     return scan_is_among(texts, scratch.data, scratch.size, or_below)
 
 
-cdef int scan_concerns(ScanRun* run, RecFields* fields) noexcept nogil:
-    """Return 1 if the question is about a record, otherwise 0."""
+cdef int scan_check_record(ScanRun* run, RecFields* fields) noexcept nogil:
+    """Compare a record with the question. Returns 1 if its rows are asked for, 0 if not, -1 without memory.
+
+    Overwrites run.scratch.
+    """
     cdef const ScanQuestion* question = run.question
     cdef RecSlice* session = &fields.top[FIELD_SESSION_ID]
     cdef int64_t at
     cdef RecSlice role = rec_role(fields)
-    cdef int wanted = scan_is_wanted(&question.roles, &role, False, &run.scratch)
+    cdef int wanted = scan_check_value(&question.roles, &role, False, &run.scratch)
     if wanted == 1 and question.has_times:
         if not rec_read_time(&fields.top[FIELD_TIMESTAMP], &at) or at < question.since or at >= question.until:
             return 0
     if wanted == 1 and question.sessions.count:
         if scan_is_name(session) and session.end - session.start > 2:
-            wanted = scan_is_wanted(&question.sessions, session, False, &run.scratch)
+            wanted = scan_check_value(&question.sessions, session, False, &run.scratch)
         else:
             wanted = scan_is_among(&question.sessions, run.place.session_id, run.place.session_id_bytes, False)
     if wanted == 1:
-        wanted = scan_is_wanted(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
+        wanted = scan_check_value(&question.projects, &fields.top[FIELD_CWD], True, &run.scratch)
     return wanted
 
 

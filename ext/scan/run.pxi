@@ -3,7 +3,7 @@
 # Gives: ScanQuestion, ScanPatternSet, ScanRun; scan_read, scan_feed, scan_feed_blocks, scan_one_line, scan_end_of_file;
 # scan_free_working_memory; SCAN_UNREADABLE, SCAN_NO_MEMORY, SCAN_MAX_UNKNOWN_TYPES, SCAN_BLOCK_BYTES.
 # Needs: the rows (scan/fields.pxi, scan/records.pxi, scan/matches.pxi, scan/tool_halves.pxi, arrow/columns.pxi),
-# scan_concerns, scan_note_type and scan_note_tokens (scan/filters.pxi), RecFields (transcript/fields.pxi),
+# scan_check_record, scan_note_type and scan_note_tokens (scan/filters.pxi), RecFields (transcript/fields.pxi),
 # rec_value_is_true (transcript/records.pxi), rec_find (transcript/bad_lines.pxi), json_skip_space (json/grammar.pxi),
 # match_run_from (patterns/automaton.pxi), MdCodeMap (markdown/code_map.pxi), utf8_after_bom (text/utf8.pxi).
 #
@@ -134,7 +134,7 @@ cdef int scan_put_rows(
         )
     if not has_record:
         return 0
-    wanted = scan_concerns(run, fields)
+    wanted = scan_check_record(run, fields)
     if wanted != 1:
         return wanted
     if run.question.table == SCAN_RECORDS:
