@@ -181,7 +181,8 @@ def make_app(
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(Exception, answer_failure)
     app.include_router(report_routes(database, inbox, hub))
-    app.include_router(plate_routes(database, inbox, hub, stuck_timeout))
+    app.include_router(plate_routes(database, inbox, hub))
+    app.include_router(board_routes(database, hub, stuck_timeout))
     app.include_router(daemon_routes(database, inbox, hub))
     app.include_router(sign_in_routes(port))
     app.include_router(page_routes())
@@ -217,8 +218,8 @@ def report_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
     return router
 
 
-def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: float) -> APIRouter:
-    """Return the routes of the boards."""
+def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
+    """Return the routes of the plates: a list of them, and one of them."""
     router = APIRouter()
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
 
@@ -297,6 +298,13 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub, stuck_timeout: floa
         if plate is None:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return TerminalOut(terminal=plate["terminal"])
+
+    return router
+
+
+def board_routes(database: Database, hub: Hub, stuck_timeout: float) -> APIRouter:
+    """Return the routes of the boards for all plates together."""
+    router = APIRouter()
 
     @router.get("/summary")
     def get_summary() -> SummaryOut:
