@@ -365,10 +365,10 @@ def reverse_messages(
     max_lines: int | None = None,
     without: Container[int] | None = None,
 ) -> Iterator[tuple[bool, bytes, list[str | None]]]:
-    """Iterate over messages, newest first: (whether it is the assistant's, its text, the names of its tools).
+    """Iterate over the messages of the main conversation, newest first.
 
-    There is one for each record of `reverse_records` in the main conversation with words or tools. The text is
-    `Record.text` in UTF-8 (a lone surrogate takes three bytes), b"" for none.
+    Yields three values for each record of `reverse_records` with words or tools: whether it is the assistant's, its
+    text, and the names of its tools. The text is `Record.text` in UTF-8 (a lone surrogate takes three bytes), or b"".
     max_lines: the largest number of lines to read.
     without: offsets of lines to leave out.
 
@@ -657,14 +657,19 @@ def make_batch(table: str, names: tuple[str, ...], rows: list[tuple[Any, ...]]) 
 class ResponseCounter:
     """Counts each API response once, however many records and files repeat it.  (ext/scan/responses.pxi)
 
-    A response is known by its message id and request id, and a message id that occurs without a request id, too, is
-    one response; without a message id it is known by its request id, or else by its uuid, or else by its place. Places
-    are (time, path, offset). Of its records the one with the most output tokens counts, then the latest; whose it is
-    (session, agent, project, host), the first one shows. The order in which records are added does not matter.
+    Two records are of one response if the first of these that they have is equal:
 
-    The responses of an advisor have the ids of the one that it was asked for, and numbers from 1 in `advisor`. If a
-    record has `copies`, which is a line for each uuid that it has in other threads, its response is that of the records
-    with these uuids, and the earliest of those with the most output tokens counts.
+    - the message id and the request id. A message id that also occurs without a request id is one response.
+    - the request id
+    - the uuid
+    - the place: path and offset
+
+    The record with the most output tokens counts; of several, the latest by time, path and offset. The session, agent,
+    project and host are those of the first record. The order in which records are added does not matter.
+
+    The responses of an advisor have the ids of the response that asked for it, and numbers from 1 in `advisor`. In
+    `copies` a record has its uuids in other threads, one a line. It is of one response with the records of these uuids.
+    Then the earliest of the records with the most output tokens counts.
 
     One thread at a time may use a counter: its methods raise RuntimeError if another thread does.
 

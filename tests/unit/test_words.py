@@ -43,7 +43,8 @@ NOT_TEXT = (
 WHERE_IF = (
     r"\bwhere (?:nothing|something|none?|there (?:is|are|was|were)"
     r"|(?:it|they) (?:has|have|does|do|is not|are not|is missing|can|cannot|names?)"
-    r"|(?:the|its|a|an|this)(?: [\w-]+){1,2} (?:has|have|had|does not|do not|is missing|is not|can be|cannot))\b"
+    r"|(?:the|its|a|an|this|these|those)(?: [\w-]+){1,2}"
+    r" (?:has|have|had|does not|do not|is missing|is not|can be|cannot))\b"
 )
 # A genitive without its noun: "a file of git's", "a folder of the user's own". "The user's own file" is fine.
 GENITIVE = r"\bof (?:(?:the|an?|one|another) )?\w+'s(?: own)?\s*(?:$|[.,;:)\"|])"
@@ -213,6 +214,7 @@ FOUND = [
     "the first, where there is one",
     "None where it names none",
     "empty where the state does not name it",
+    "where these files cannot be written",
     "a file of git's",
     "a folder of the user's own",
     "a record of Cursor's: one",

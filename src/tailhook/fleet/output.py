@@ -61,8 +61,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def keep_access(fd: int, replaced: Path, old: os.stat_result) -> None:
     """Give a new file the permissions and the group of the old one, but no set-user-ID bit.
 
-    Without the old group, its permissions would be those of another one. With an access control list, they are the
-    maximum for everyone on the list (acl(5)), not the group's, and the list is not kept.
+    The group's permissions are removed in two cases. If the old group cannot be kept, another group would have them. If
+    the old file has an access control list, they are the maximum for everyone on that list (acl(5)). The list is lost.
     """
     mode = old.st_mode & 0o777
     if hasattr(os, "listxattr") and ACL in os.listxattr(replaced):

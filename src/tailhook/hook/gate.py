@@ -23,11 +23,11 @@ MAX_STATE_AGE_S = 30 * 86400  # until another project's file is removed
 
 
 def ask(event: "HookEvent") -> "Verdict[list[str]] | None":
-    """Decide, and save the blocked edits; return None if there are no rules.
+    """Decide about a stop and save the edits that block it. Returns None if there are no rules.
 
     Reads back through the transcript (at most 64 MiB) until every rule is decided. If a signal would end a loop at this
-    stop, `ask_in_loop` has judged the stop already. If a loop has ended without a signal, the block before this stop
-    was the loop's, not this machine's.
+    stop, `ask_in_loop` has decided already. If a loop has just ended without a signal, that loop blocked the stop
+    before, not this machine.
     """
     if event.gate_verdict is not None:
         return event.gate_verdict
@@ -45,7 +45,7 @@ def ask_in_loop(event: "HookEvent") -> "Verdict[list[str]] | None":
 
 
 def decide_once(event: "HookEvent", is_blocked: bool) -> "Verdict[list[str]] | None":
-    """Decide, and save the blocked edits; return None if there are no rules.
+    """Decide about a stop and save the edits that block it. Returns None if there are no rules.
 
     is_blocked: whether this turn was blocked before.
     """

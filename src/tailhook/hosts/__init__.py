@@ -1,10 +1,10 @@
-"""Agent hosts: one module for each, with all differences between hosts; those like Claude Code share a module.
+"""What differs between agent hosts: a module for each host. Hosts that are like Claude Code share one.
 
 Inside tailhook, events and fields have Claude Code's names. So its hook needs no translation and imports none of these
 modules. The hook of another host imports only that host's module. docs/recipes.md describes how to add a host.
 
 A host's module has every member of its protocol, also the empty ones. So `tests/unit/test_architecture.py` finds a
-forgotten member; with a default in one place, that host would be taken for one without it.
+forgotten member. With defaults, it would look like an empty one.
 """
 
 import posix

@@ -77,8 +77,11 @@ class HereDocument:
 class ShellReader:
     """Takes a shell text apart, in steps proportional to its length.
 
-    tokens: the simple commands, subshells, operators and keywords, in order. "() NAME" is the head of a function, ")"
-        the end of a pattern of `case`, ") *" that of one for anything, ";;" the end of what follows it.
+    tokens: the simple commands, subshells, operators and keywords, in order. Some need an explanation:
+        "() NAME": the head of a function.
+        ")": the end of a pattern of `case`.
+        ") *": the end of a pattern of `case` for anything.
+        ";;": the end of a branch of `case`.
     is_unknown: whether a part of the text could not be taken apart.
     is_plain: whether there are no redirections, comments, keywords, groups or functions.
     """

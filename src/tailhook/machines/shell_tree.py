@@ -26,12 +26,17 @@ class Unclear(Exception):  # noqa: N818 - such a text is not an error
 class Node:
     """A part of a shell text, made of other parts.
 
-    kind: "list", "&&", "|", "!", "&", "{", "(", "if", "while", "until", "for", "case" or "()", a function.
-    parts: of "&&", commands with && or || between them; of "if", conditions and branches in turns, and the branch of
-        `else`; of "while" and "until", the condition and the body; of "for", its words and the body; of "case", its
-        words and the branches; otherwise commands.
-    name: the function's; of "case", "*" if there is a branch for everything.
-    operators: of "&&", the one in front of each command but the first.
+    kind: one of those below.
+    parts: what it is made of:
+        "list", "|", "!", "&", "{", "(": commands.
+        "()": the commands of a function.
+        "&&": commands with && or || between them.
+        "if": conditions and branches in turns, then the branch of `else`.
+        "while", "until": the condition and the body.
+        "for": its words and the body.
+        "case": its words and the branches.
+    name: of a function; "*" for a "case" with a branch for everything; otherwise empty.
+    operators: of "&&": the operator in front of each command but the first.
     """
 
     __slots__ = ("kind", "name", "operators", "parts")

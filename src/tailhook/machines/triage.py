@@ -305,7 +305,7 @@ def folder_name(group: str, groups: "Iterable[str]") -> str:
     Linear in the number of groups.
     """
     letters = FolderLetters()
-    taken: dict[str, int] = {}  # the highest number that was tried behind a name, by name
+    taken: dict[str, int] = {}  # the highest suffix tried so far, by name
     for group_id in groups:
         plain = name = group_id.lstrip(".")[:MAX_FOLDER_CHARS].translate(letters) or "group"
         number = taken.get(plain, 1)

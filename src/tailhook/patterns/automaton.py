@@ -340,15 +340,17 @@ class Prefilter(NamedTuple):
 
     groups: of eight buckets; 0 if there is no prefilter.
     reach: the largest distance of a window from its literal's start, in bytes.
-    hashed: bits of a window's first four bytes.
+    hashed: a mask of the bytes that are hashed, of a window's first four.
+    nibbles: the buckets in which a nibble occurs, by group, place in the window and nibble: a bit for each.
     slots: the index in `checks` of each hash.
+    checks: of `surest_check`, one after another.
     """
 
-    groups: int = 0  # of eight buckets; 0: no prefilter
-    reach: int = 0  # the largest distance of a window from its literal's start
-    hashed: int = 0  # bits of a window's first four bytes
+    groups: int = 0
+    reach: int = 0
+    hashed: int = 0
     nibbles: bytes = bytes(MAX_GROUPS * WINDOW * 2 * 16)
-    slots: array[int] = array("H", bytes(2 << HASH_BITS))  # of each hash, its check
+    slots: array[int] = array("H", bytes(2 << HASH_BITS))
     checks: array[int] = array("I", CHECK_NOTHING)
 
 

@@ -216,9 +216,10 @@ def stop_pools(folder: str) -> list[RunningPool]:
 
 
 def call_off_start(folder: str) -> None:
-    """Let a pool leave that a hook has just started, or wait until it listens. The next start comes as late as before.
+    """Make a pool exit that a hook has just started, or wait until it listens.
 
-    Where these files cannot be written, hooks start no pool.
+    Hooks start the next one as late as before. If the files in the folder cannot be written, hooks start no pool, and
+    this does nothing.
 
     folder: the client's.
     """
