@@ -481,6 +481,12 @@ def test_every_file_that_a_page_names_exists(page):
             assert list(ROOT.glob(path.replace("NAME", "*"))), span  # NAME: of what a recipe adds
 
 
+@by_page
+def test_a_page_for_users_names_no_file_of_the_code(page):
+    if page not in (CONTRIBUTING, RECIPES) and page.parent.name != "decisions":
+        assert re.findall(r"(?:\]\(|`)(?:\.\./)*(?:src/tailhook|ext)/[^)`]*", page.read_text()) == []
+
+
 def test_every_plot_of_the_benchmarks_is_on_a_page():
     plots = sorted((ROOT / "benches" / "results").glob("*.svg"))
     shown = "".join(page.read_text() for page in LINKED)
