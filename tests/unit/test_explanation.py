@@ -139,7 +139,7 @@ def test_what_it_comes_to_is_one_sentence_about_signals_and_one_about_scores():
 # ---- lines -------------------------------------------------------------------
 
 
-def test_lines_end_as_the_tokenizer_has_it():
+def test_lines_end_as_the_code_map_has_it():
     text = "a\r\nb\rc\x0bd\n\ne"
     found = [text[line.start : line.end] for line in cut_lines(explain_text(text, "assistant"))]
     assert found == ["a", "b", "c\x0bd", "", "e"]

@@ -1,4 +1,4 @@
-"""`tailhook explain`: a message as the tokenizer sees it, and why its signals and keywords count or not."""
+"""`tailhook explain`: which parts of a message are code, and why its signals and keywords count or not."""
 
 import argparse
 import shutil
@@ -35,7 +35,7 @@ PIPE_COLUMNS = 100  # without a terminal
 def add(commands: Commands) -> None:
     """Declare the command."""
     example = "tailhook explain session.jsonl --message 3 --html message.html"
-    about = "show a message as the tokenizer sees it, and why its signals and keywords count or not"
+    about = "show which parts of a message are code, and why its signals and keywords count or not"
     parser = command(commands, "explain", explain_message, about, example)
     parser.add_argument("transcript", metavar="TRANSCRIPT", help="the file of a session, or its URL")
     chosen = parser.add_mutually_exclusive_group()

@@ -1,1 +1,1 @@
-"""Pictures of a transcript: a message as the tokenizer sees it, and the anatomy of a session's bytes."""
+"""Pictures of a transcript: a message with its code, signals and keywords, and the anatomy of a session's bytes."""

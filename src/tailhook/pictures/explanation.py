@@ -1,4 +1,4 @@
-"""A message in the eyes of the tokenizer: its code, its signals and keywords, and why each of them counts or not.
+"""What of a message is code, where its signals and keywords are, and why each of them counts or not.
 
 Pure: a text in, marks out. `tailhook.pictures.keyword_marks` has the rules of the memory machine.
 """
@@ -53,7 +53,7 @@ class Explanation(NamedTuple):
 
 
 def explain_text(text: str, role: str | None, excluded: str = "", tuned: bool = False) -> Explanation:
-    """Return a message's text with everything that the tokenizer finds in it.
+    """Return a message's text with its code, and with its signals and keywords.
 
     role: of the message; only the assistant's signals count.
     excluded: why nothing in this message counts, such as "a sub-agent wrote it"; "" if it does.
