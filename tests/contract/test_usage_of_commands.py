@@ -151,6 +151,18 @@ def test_tailhook_alone_lists_every_command_under_what_a_person_wants(capsys):
     assert capsys.readouterr().out == printed
 
 
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_what_commands_do_is_printed_as_wide_as_the_terminal_and_at_most_100_columns(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert run_command([]) == 0
+    widths = list(map(len, capsys.readouterr().out.splitlines()))
+    assert min(columns, 100) - 15 < max(widths) <= min(columns, 100)
+    with pytest.raises(SystemExit):
+        run_command(["explain", "--help"])
+    about = capsys.readouterr().out.split("\n\n")[1]
+    assert max(map(len, about.splitlines())) <= min(columns, 100)
+
+
 @pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
 def test_every_command_has_help_with_an_example(capsys, words):
     with pytest.raises(SystemExit) as refused:

@@ -5,7 +5,9 @@ import io
 import json
 import os
 import select
+import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 
 Run = Callable[[argparse.Namespace], int | None]  # a command, which returns its exit code
+
+
+MAX_HELP_COLUMNS = 100  # of a help's text, in a wider terminal
 
 
 class CommandError(Exception):
@@ -155,13 +160,19 @@ def command(commands: Commands, name: str, run: Run, about: str, example: str) -
     parser = commands.add_parser(
         name,
         help=about,
-        description=f"{about[0].upper()}{about[1:]}.",
+        description="\n".join(wrap_help(f"{about[0].upper()}{about[1:]}.")),
         epilog=f"example:\n  {example}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.set_defaults(run=run, parser=parser)
     return parser
+
+
+def wrap_help(words: str, head: str = "") -> list[str]:
+    """Return the lines of a text that fit into the terminal.  head: in front of the first line."""
+    columns = min(MAX_HELP_COLUMNS, shutil.get_terminal_size((MAX_HELP_COLUMNS, 24)).columns)
+    return textwrap.wrap(words, columns, initial_indent=head, subsequent_indent=" " * len(head))
 
 
 def group(commands: Commands, name: str, about: str, example: str) -> Commands:

@@ -1,14 +1,20 @@
 """The command line: one parser, one small module per command group."""
 
 import argparse
-import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
 from typing import cast
 
 from tailhook import __version__
 from tailhook.cli.arguments import CommandParser
-from tailhook.cli.output import CommandGroup, accept_any_input, attempt, open_missing_streams, write_streams_whole
+from tailhook.cli.output import (
+    CommandGroup,
+    accept_any_input,
+    attempt,
+    open_missing_streams,
+    wrap_help,
+    write_streams_whole,
+)
 from tailhook.hook import answer
 
 # By a person's wish: this folder's modules for it, and their commands, in the order of the list that `tailhook` prints.
@@ -20,7 +26,7 @@ COMMANDS_BY_WISH: dict[str, dict[str, tuple[str, ...]]] = {
     "Run and measure hooks": {"hook": ("hook", "hook-command"), "pool": ("pool",), "bench": ("bench",)},
 }
 COMMAND_MODULES = {name: commands for modules in COMMANDS_BY_WISH.values() for name, commands in modules.items()}
-HELP_COLUMN, HELP_WIDTH = 16, 100  # columns of the commands' texts in the list of all commands: first and last
+HELP_COLUMN = 16  # in the list of all commands, their texts begin here
 
 
 def run_command(argv: Sequence[str]) -> int:
@@ -73,12 +79,9 @@ def parser(modules: Collection[str] = tuple(COMMAND_MODULES)) -> argparse.Argume
 
 def describe_commands(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
     """Return the list of all commands, in groups."""
-    lines = ["Answers the hooks of coding agents in milliseconds, however large the transcript."]
+    lines = wrap_help("Answers the hooks of coding agents in milliseconds, however large the transcript.")
     for wish, modules in COMMANDS_BY_WISH.items():
         lines += ["", f"{wish}:"]
         for name in (name for names in modules.values() for name in names if name in parsers):
-            head = f"  {name}".ljust(HELP_COLUMN)
-            lines += textwrap.wrap(
-                parsers[name].description or "", HELP_WIDTH, initial_indent=head, subsequent_indent=" " * HELP_COLUMN
-            )
+            lines += wrap_help(parsers[name].description or "", f"  {name}".ljust(HELP_COLUMN))
     return "\n".join(lines)
