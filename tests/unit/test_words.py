@@ -4,6 +4,7 @@ The patterns are phrases that made readers stop. They hold for code, tests, docu
 pattern in lower case is searched in any case, and in names too: an underscore counts as a space.
 """
 
+import argparse
 import ast
 import re
 from functools import cache
@@ -13,6 +14,7 @@ import pytest
 from support.cases import in_one_test
 
 from tailhook.cli.output import CommandGroup
+from tailhook.cli.parser import parser
 from tailhook.hook.protocols import BriefingHook, DecidingMachine, LoopBriefing, MachineHook
 from tailhook.hosts.protocols import Host, RecordedHost, TranslatedHost
 
@@ -66,6 +68,7 @@ PLAIN = {  # a phrase: what to write instead
     r"\bdef test where\b": "if_..., without_...",
     r"\blent\b": "borrowed",
     r"\bof git's\b": "below .git",
+    r"\bas the tokenizer sees\b": "which parts of a message are code",  # a tokenizer is a part of a model
     GENITIVE: "the user's file, a file that the host wrote",
     r"\bof (the )?(?!its )\w+s own (is|and|in|to|with)\b": "the user's file, a file that the host wrote",  # in names
     r"\bat the most\b": "at most",
@@ -238,6 +241,42 @@ KEPT = [
 @in_one_test("line", [*FOUND, *KEPT])
 def test_the_patterns_find_a_phrase_and_not_its_neighbours(line):
     assert any(re.search(phrase, line) for phrase in PLAIN) is (line in FOUND)
+
+
+# ---- help texts ----------------------------------------------------------------------------------------------------
+
+# With these words begins a text that lacks its verb, or the noun that it is about: "of the median", "only in code".
+BEGINNINGS = {
+    "of",
+    "beside",
+    "before",
+    "after",
+    "by",
+    "in",
+    "on",
+    "at",
+    "with",
+    "not",
+    "only",
+    "both",
+    "which",
+    "default:",
+}
+
+
+def help_texts(command):
+    """Yield the name and the help of each argument of a command and of the commands below it."""
+    for action in command._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                yield from help_texts(below)
+        elif action.help != argparse.SUPPRESS:
+            yield f"{command.prog} {'/'.join(action.option_strings) or action.dest}", action.help
+
+
+def test_no_help_text_begins_without_its_noun_or_verb():
+    found = {name: text for name, text in help_texts(parser()) if not text or text.split()[0] in BEGINNINGS}
+    assert found == {}
 
 
 # ---- relative clauses ----------------------------------------------------------------------------------------------

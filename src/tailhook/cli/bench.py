@@ -80,28 +80,26 @@ def add(commands: Commands) -> None:
         "tailhook bench --max-ratio 1.35 --format markdown -o hooks.md",
     )
     what = parser.add_argument_group("what is measured")
-    what.add_argument(
-        "--case", action=Once, type=filled, metavar="GLOB", help="only cases whose name matches, such as 'idle*'"
-    )
-    what.add_argument("--machine", action=Once, choices=[*MACHINES], help="only cases of this machine")
+    about = "measure only cases whose name matches, such as 'idle*'"
+    what.add_argument("--case", action=Once, type=filled, metavar="GLOB", help=about)
+    what.add_argument("--machine", action=Once, choices=[*MACHINES], help="measure only cases of this machine")
     sizes = f"{', '.join(COMPARED)}; with --hook {', '.join(COMPARED_FOR_COMMANDS)}"
     what.add_argument(
         "--size",
         action=Once,
         type=parse_size,
         choices=[*SIZES],
-        help=f"only transcripts of this size (default: {sizes})",
+        help=f"measure with transcripts of this size only (default: {sizes})",
     )
     what.add_argument(
         "--hook",
         action="append",
         type=hook_command_of,
         metavar="CMD",
-        help="any hook command, with the usual payloads of an event; several are measured side by side",
+        help="measure any hook command, with the usual payloads of an event; several are measured side by side",
     )
-    what.add_argument(
-        "--name", action="append", type=filled, metavar="NAME", help="of the --hook, in every format (default: CMD)"
-    )
+    about = "the name of the --hook in every format (default: CMD)"
+    what.add_argument("--name", action="append", type=filled, metavar="NAME", help=about)
     what.add_argument(
         "--event",
         action="extend",
@@ -109,34 +107,37 @@ def add(commands: Commands) -> None:
         metavar="NAMES",
         help=f"the events of --hook, separated by commas (default: Stop; known: {', '.join(EVENT_FIELDS)})",
     )
-    what.add_argument(
-        "--against", type=filled, metavar="ENV", help="a virtual environment with another tailhook, case by case"
-    )
-    what.add_argument(
-        "--against-command", type=hook_argv, metavar="CMD", help="another hook command, on the same payloads"
-    )
-    what.add_argument(
-        "--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help="runs of each hook (default: 100)"
-    )
+    about = "compare each case with the tailhook of another virtual environment"
+    what.add_argument("--against", type=filled, metavar="ENV", help=about)
+    about = "compare with another hook command, on the same payloads"
+    what.add_argument("--against-command", type=hook_argv, metavar="CMD", help=about)
+    about = "the number of runs of each hook (default: 100)"
+    what.add_argument("--rounds", type=positive, default=DEFAULT_ROUNDS, metavar="N", help=about)
     gate = parser.add_argument_group("limits; exit code 1 if one is exceeded, 3 if it is too noisy to decide")
-    gate.add_argument("--max-ratio", type=limit, metavar="R", help="of the median to that of bare Python")
-    gate.add_argument("--max-ms", type=limit, metavar="MS", help="of the median")
-    gate.add_argument("--max-p99-ms", type=limit, metavar="MS", help="of the 99th percentile")
-    gate.add_argument("--max-instructions", type=limit, metavar="R", help="beside bare Python's")
+    about = "the highest ratio of the median to that of bare Python"
+    gate.add_argument("--max-ratio", type=limit, metavar="R", help=about)
+    gate.add_argument("--max-ms", type=limit, metavar="MS", help="the highest median, in milliseconds")
+    gate.add_argument("--max-p99-ms", type=limit, metavar="MS", help="the highest 99th percentile, in milliseconds")
+    about = "the highest ratio of the instructions to those of bare Python"
+    gate.add_argument("--max-instructions", type=limit, metavar="R", help=about)
     gate.add_argument(
         "--max-regression",
         type=limit,
         metavar="R",
-        help="beside the run of --compare, or the hook of --against or --against-command; 1.1 is 10 %% slower",
+        help="the highest ratio to the run of --compare, or to the hook of --against or --against-command; "
+        "1.1 is 10 %% slower",
     )
     output = parser.add_argument_group("what is written")
     output.add_argument(
         "--format",
         choices=BENCH_FORMATS,
-        help=f"bmf: Bencher; github: github-action-benchmark (default: {DEFAULT_FORMAT})",
+        help="the form of the figures; bmf is for Bencher, github for github-action-benchmark "
+        f"(default: {DEFAULT_FORMAT})",
     )
-    output.add_argument("--json", action="store_true", help="the same as --format json")
-    output.add_argument("-o", "--output", type=filled, metavar="FILE", help="write there, not to stdout")
+    output.add_argument("--json", action="store_true", help="print JSON, like --format json")
+    output.add_argument(
+        "-o", "--output", type=filled, metavar="FILE", help="write the figures to a file, not to stdout"
+    )
     output.add_argument("--save", type=filled, metavar="FILE", help="keep the figures for --compare")
     output.add_argument("--compare", type=filled, metavar="FILE", help="print what has changed since --save")
 

@@ -26,7 +26,7 @@ def add_checks(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATTERN",
-        help="only edits of matching files need a check after them: '*.py', 'src/**' (repeatable; default: all)",
+        help="a check is needed after edits of matching files only: '*.py', 'src/**' (repeatable; default: all)",
     )
 
 

@@ -20,7 +20,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the flags that choose the file."""
     about = f"the agent host: {', '.join(NAMES)} (default: {DEFAULT})"
     parser.add_argument("--host", action=Once, type=parse_host, metavar="HOST", default=DEFAULT, help=about)
-    about = "which settings file: user (default), project (shared), or local (this project, not shared)"
+    about = "the settings file: user (default), project (shared), or local (this project, not shared)"
     parser.add_argument("--scope", action=Once, choices=SCOPES, default="user", help=about)
 
 

@@ -44,8 +44,10 @@ def add(commands: Commands) -> None:
         "machines", nargs="?", metavar="MACHINES", help=f"machine names, separated by commas: {', '.join(MACHINES)}"
     )
     forms = parser.add_mutually_exclusive_group()
-    forms.add_argument("--warm", action="store_true", help="the native client and its pool; fails if they do not work")
-    forms.add_argument("--cold", action="store_true", help="Python itself, without a pool")
+    forms.add_argument(
+        "--warm", action="store_true", help="print the native client's command; fail if it does not work"
+    )
+    forms.add_argument("--cold", action="store_true", help="print the command that starts Python, without a pool")
 
 
 def exit_codes() -> str:

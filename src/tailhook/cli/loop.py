@@ -108,13 +108,14 @@ def add(commands: Commands) -> None:
         "--mode",
         choices=tuple(idle.SIGNALS),
         default="loop",
-        help="one task (loop), one issue or many (grind); decides which signals end the loop (default: loop)",
+        help="the kind of work: one task (loop), one issue or many (grind); decides which signals end the loop "
+        "(default: loop)",
     )
     parser.add_argument(
         "--max", type=positive, metavar="N", help="maximum number of iterations (default: 10, grind: 100)"
     )
     parser.add_argument("--issue", metavar="ID", help="the issue to work on (shown to the agent)")
-    parser.add_argument("--filter", metavar="F", help="which issues a grind works on (shown to the agent)")
+    parser.add_argument("--filter", metavar="F", help="the issues that a grind works on (shown to the agent)")
     parser.add_argument(
         "--worktree", metavar="PATH", help="the git worktree, or another folder, to work in (shown to the agent)"
     )

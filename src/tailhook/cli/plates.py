@@ -86,11 +86,13 @@ def add(commands: Commands) -> None:
     )
 
     parser = command(actions, "list", list_plates, "print every session's status", "tailhook plates list --waiting")
-    parser.add_argument("--waiting", action="store_true", help="only the sessions that wait for you, longest first")
+    parser.add_argument(
+        "--waiting", action="store_true", help="print only the sessions that wait for you, longest first"
+    )
     parser.add_argument(
         "--short",
         action="store_true",
-        help="one line for a status bar: what the waiting sessions ask",
+        help="print one line for a status bar: what the waiting sessions ask",
     )
     add_json(parser)
 
@@ -103,7 +105,7 @@ def add(commands: Commands) -> None:
         metavar="N",
         help="the last N days, with today (default: 7)",
     )
-    about = "only this project: its name on the board, or a folder, which selects those below it too"
+    about = "count only this project: its name on the board, or a folder, which selects those below it too"
     parser.add_argument("--project", metavar="P", help=about)
     add_json(parser)
 

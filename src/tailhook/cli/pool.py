@@ -23,7 +23,7 @@ KEPT = ("HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME")  # as ex
 
 def add(commands: Commands) -> None:
     """Declare the group's commands."""
-    pool = group(commands, "pool", "the resident workers that answer hooks", "tailhook pool status")
+    pool = group(commands, "pool", "run, show or stop the resident workers that answer hooks", "tailhook pool status")
     command(pool, "serve", serve_here, "run a pool here until it is stopped", "tailhook pool serve")
     add_json(
         command(pool, "status", show_status, "print whether a pool runs, and how large it is", "tailhook pool status")

@@ -60,18 +60,22 @@ def add(commands: Commands) -> None:
         metavar="NAME=TEXT",
         help="a text to find; case counts",
     )
-    find.add_argument("--patterns", action="append", default=[], metavar="FILE", help="a file: one NAME=TEXT a line")
+    find.add_argument(
+        "--patterns", action="append", default=[], metavar="FILE", help="a file with one NAME=TEXT a line"
+    )
     find.add_argument("-i", "--ignore-case", action="store_true", help="find the patterns in small and capital letters")
-    find.add_argument("--signals", action="store_true", help="the texts that end an idle loop")
-    find.add_argument("--categories", action="store_true", help="the keywords of the memory machine")
+    find.add_argument("--signals", action="store_true", help="find the texts that end an idle loop")
+    find.add_argument("--categories", action="store_true", help="find the keywords of the memory machine")
     where = find.add_mutually_exclusive_group()
     for flag, value, words in (
-        ("--outside-code", False, "only outside of Markdown code (default)"),
-        ("--in-code", True, "only in code"),
-        ("--anywhere", None, "both"),
+        ("--outside-code", False, "search only outside of Markdown code (default)"),
+        ("--in-code", True, "search only in code"),
+        ("--anywhere", None, "search in code and outside of it"),
     ):
         where.add_argument(flag, dest="in_code", action="store_const", const=(value,), help=words)
-    find.add_argument("--context", type=whole, metavar="N", help="characters around a match (default: 80)")
+    find.add_argument(
+        "--context", type=whole, metavar="N", help="the number of characters around a match (default: 80)"
+    )
     find.add_argument(
         "--all-text",
         action="store_true",
@@ -79,19 +83,22 @@ def add(commands: Commands) -> None:
     )
     find.add_argument("--sidechains", action="store_true", help="search what sub-agents wrote, too")
     which = parser.add_argument_group("which rows")
-    which.add_argument(
-        "--role", action="append", choices=ROLES, default=[], metavar="R", help=f"of this role: {', '.join(ROLES)}"
-    )
+    about = f"keep only rows of this role: {', '.join(ROLES)}"
+    which.add_argument("--role", action="append", choices=ROLES, default=[], metavar="R", help=about)
     add_conditions(which)
-    which.add_argument("--limit", type=positive, metavar="N", help="at most N rows")
+    which.add_argument("--limit", type=positive, metavar="N", help="print at most N rows")
     out = parser.add_argument_group("output")
     out.add_argument("--count", action="store_true", help="print only how many rows there are")
     out.add_argument("--sort", metavar="COLUMN", help="sort by a column; COLUMN:desc for the greatest first")
-    about = f"names with commas between them; {', '.join(LARGE)} only if named"
+    about = f"the columns to print, separated by commas; {', '.join(LARGE)} only if named"
     out.add_argument("--columns", action="append", metavar="LIST", help=about)
     form = out.add_mutually_exclusive_group()
-    form.add_argument("--format", choices=FORMATS, help="default: table on a terminal, otherwise jsonl")
-    form.add_argument("--json", action="store_true", help="the same as --format jsonl; with --count an object")
+    form.add_argument(
+        "--format", choices=FORMATS, help="the form of the rows (default: table on a terminal, otherwise jsonl)"
+    )
+    form.add_argument(
+        "--json", action="store_true", help="print JSON lines, like --format jsonl; with --count an object"
+    )
     out.add_argument("-o", "--output", metavar="FILE", help="write a file; its ending names the format; - is stdout")
     out.add_argument(
         "--resume", metavar="DIR", help="keep all rows as Parquet files in a folder, and read only what is new"
@@ -109,16 +116,19 @@ def add_sources(parser: argparse.ArgumentParser) -> None:
 
 def add_conditions(parser: Any) -> None:
     """Add the flags that choose rows of any table."""
-    parser.add_argument("--since", type=time_argument, metavar="T", help=f"not before this time: {FORMS}")
-    parser.add_argument("--until", type=time_argument, metavar="T", help=f"before this time: {FORMS}")
-    about = "of this folder, or one below it (relative: from here)"
+    parser.add_argument("--since", type=time_argument, metavar="T", help=f"keep only rows from this time on: {FORMS}")
+    parser.add_argument("--until", type=time_argument, metavar="T", help=f"keep only rows before this time: {FORMS}")
+    about = "keep only rows of this folder, or of one below it (relative: from here)"
     parser.add_argument("--project", action=Once, metavar="P", help=about)
-    parser.add_argument("--session", action="append", default=[], metavar="ID", help="of the session with this id")
+    about = "keep only rows of the session with this id"
+    parser.add_argument("--session", action="append", default=[], metavar="ID", help=about)
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     """Add the flag of how a scan runs."""
-    parser.add_argument("--workers", type=positive, metavar="N", help="threads (default: one for each processor)")
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", help="the number of threads (default: one for each processor)"
+    )
 
 
 # ---- the question --------------------------------------------------------------

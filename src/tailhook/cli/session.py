@@ -73,8 +73,8 @@ def add_stuck_after(parser: argparse.ArgumentParser) -> None:
         type=whole,
         default=STUCK_AFTER,
         metavar="K",
-        help="end the loop after K stops without work and with the same words, or after 3 x K times the same failing "
-        f"call (default: {STUCK_AFTER}; 0: never)",
+        help="end the loop after K stops in a row with the same words and without work; the same failing call ends it "
+        f"after 3 x K times (default: {STUCK_AFTER}; 0: never)",
     )
 
 
