@@ -67,9 +67,13 @@ def test_a_configuration_is_read_through(settings, examined, tmp_path, text, com
         ("memory", {"profile": "big"}, """memory.profile is 'big', which is unknown and is ignored: it can be """),
         ("triage", {"while_active": "yes"}, """triage.while_active is 'yes', which is unknown and is ignored"""),
         ("triage", {"state_dirs": ["work", "~/states"]}, "'~/states' of triage.state_dirs is a folder in the project"),
-        ("hook", {"log": "~/hooks.log"}, "hook.log is '~/hooks.log', which is not an absolute path"),
-        ("hook", {"log": "/missing/hooks.log"}, "hook.log is '/missing/hooks.log', which cannot be written"),
-        ("hook", {"log": "/"}, "hook.log is '/', which cannot be written"),
+        (
+            "hook",
+            {"log": "~/hooks.log"},
+            "hook.log is '~/hooks.log': not an absolute path, so each hook looks for it in its own folder",
+        ),
+        ("hook", {"log": "/missing/hooks.log"}, "hook.log is '/missing/hooks.log': not writable"),
+        ("hook", {"log": "/"}, "hook.log is '/': not writable"),
         ("idle.stale_after", 60, """'idle.stale_after' is unknown: write {"idle": {"stale_after": 60}}"""),
         ("plates", {"notify.on": ["waits"]}, """write {"plates": {"notify": {"on": ["waits"]}}}"""),
     ],
@@ -130,11 +134,11 @@ def test_a_log_that_can_be_written_is_not_reported_and_not_made(project, setting
 def test_a_variables_log_that_cannot_be_written_is_reported_wherever_the_variable_is_set(settings, examined, tmp_path):
     missing = str(tmp_path / "missing" / "hooks.log")
     (finding,), code = examined("config", TAILHOOK_LOG=missing)
-    assert finding["what"].startswith(f"the environment: TAILHOOK_LOG is {missing!r}, which cannot be written")
+    assert finding["what"].startswith(f"the environment: TAILHOOK_LOG is {missing!r}: not writable")
     assert code == 0
     settings.write_text(json.dumps({**json.loads(settings.read_text()), "env": {"TAILHOOK_LOG": "hooks.log"}}))
     (finding,), _ = examined("config", TAILHOOK_LOG=str(tmp_path / "hooks.log"))
-    assert finding["what"].startswith(f"{settings}: TAILHOOK_LOG is 'hooks.log', which is not an absolute path")
+    assert finding["what"].startswith(f"{settings}: TAILHOOK_LOG is 'hooks.log': not an absolute path")
 
 
 def test_a_projects_file_is_shown_only_the_keys_that_it_can_set(project, settings, examined):

@@ -294,8 +294,10 @@ def test_a_pool_of_another_process_namespace_is_named_as_such_and_uninstall_goes
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "runs already: in another process namespace" in done.stderr
     first, *others = run("-m", "tailhook", "pool", "status").stdout.splitlines()
-    assert first == "No pool runs; none can be started while one runs for callers in another container."
-    assert others == ["Another one, for callers of another kind: in another process namespace."]
+    assert first == "No pool runs; none can be started while one runs for processes in another container."
+    assert others == [
+        "Another one, for processes with other rights, another nice value or container: in another process namespace."
+    ]
     former = pool.folder.with_name("former")  # with a Python that is gone
     shutil.copytree(pool.folder, former)
     fields = (former / "installation").read_bytes().split(b"\0")

@@ -60,11 +60,11 @@ def test_the_help_does_not_promise_that_results_of_tools_are_searched(scan):
 @pytest.mark.parametrize("words", [["--table", "records"], ["--pattern", "it=it"], ["--table", "sessions", "--count"]])
 def test_a_session_or_a_project_that_nothing_fits_is_reported_in_one_line(scan, tmp_path, words):
     (line,) = scan(*words, "--session", "s-").stderr.splitlines()
-    assert line == "tailhook: no row fits --session s-: it takes whole ids, as in the column session_id"
+    assert line == "tailhook: no row fits --session s-: write whole ids, as in the column session_id"
     (line,) = scan(*words, "--project", "notes").stderr.splitlines()
     assert (
         line
-        == f"tailhook: no row fits --project {tmp_path}/notes: it takes a folder of the column project, or one above it"
+        == f"tailhook: no row fits --project {tmp_path}/notes: write a folder as in the column project, or one above it"
     )
     assert scan(*words, "--session", "s-1").stderr == ""
     assert scan(*words, "--project", "/home/me").stderr == ""
@@ -77,7 +77,7 @@ def test_times_between_which_there_is_nothing_are_reported_in_one_line(scan):
 
 def test_the_hint_on_a_session_does_not_ask_for_the_whole_id_of_one_that_was_given_whole(scan):
     (line,) = scan("--pattern", "x=not there", "--session", "s-1").stderr.splitlines()
-    assert line == "tailhook: no row fits --session s-1: it takes whole ids, as in the column session_id"
+    assert line == "tailhook: no row fits --session s-1: write whole ids, as in the column session_id"
 
 
 def test_a_file_of_patterns_has_one_on_each_line(rows, tmp_path):

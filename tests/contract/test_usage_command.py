@@ -425,5 +425,5 @@ def test_a_source_with_a_too_long_name_hides_neither_another_source_nor_the_mode
 
 def test_a_session_that_is_not_there_is_named_and_the_files_are_not_called_empty(usage):
     done = usage("--session", "s-")
-    expected = "tailhook: no row fits --session s-: it takes whole ids, as in the column session_id\n"
+    expected = "tailhook: no row fits --session s-: write whole ids, as in the column session_id\n"
     assert (done.stdout, done.stderr) == ("", expected)

@@ -59,7 +59,10 @@ def show_status(arguments: argparse.Namespace) -> None:
             lines.append(f"No hook uses it: {plain(fault)}")
     others = [pool for pool in pools if not pool.is_own]
     facts["others"] = [pool_facts(pool) for pool in others]
-    lines += [f"Another one, for callers of another kind: {describe_pool(pool)}." for pool in others]
+    lines += [
+        f"Another one, for processes with other rights, another nice value or container: {describe_pool(pool)}."
+        for pool in others
+    ]
     print_facts(arguments, facts, *lines)
 
 
@@ -68,7 +71,7 @@ def why_none(folder: str, pools: Sequence[RunningPool]) -> str:
     if not Path(folder, CLIENT_FILE).exists():
         return "the client is not installed"
     if any(pool.has_own_socket for pool in pools):
-        return "none can be started while one runs for callers in another container"
+        return "none can be started while one runs for processes in another container"
     return next_start(folder)
 
 

@@ -486,11 +486,11 @@ def missing_lines(scan: "Scan") -> list[str]:
         lines.append("no row fits these times: --since must be before --until")
     if conditions.project is not None:
         lines.append(
-            f"no row fits --project {conditions.project}: it takes a folder of the column project, or one above it"
+            f"no row fits --project {conditions.project}: write a folder as in the column project, or one above it"
         )
     if conditions.sessions is not None:
         named = ", ".join(conditions.sessions)
-        lines.append(f"no row fits --session {named}: it takes whole ids, as in the column session_id")
+        lines.append(f"no row fits --session {named}: write whole ids, as in the column session_id")
     return lines
 
 

@@ -224,7 +224,7 @@ def find_missing_events(installed: Sequence[Installed]) -> Iterator[Finding]:
     events = {there.hook.event for there in reports if there.hook}
     missing = [event for event in file.reported_events if event not in events] if events else []
     if missing:
-        what = f"plates gets no {', '.join(missing)}: the board may show a waiting session as running"
+        what = f"the hooks report no {', '.join(missing)}: the board may show a waiting session as running"
         yield Finding("events", WARNING, what, f"Register them:  {file.install_command(reports[0].path)}")
     loops = set(machines_with("repeats"))
     asking = [there for there in hooks if not loops.isdisjoint(there.machines)]
@@ -294,7 +294,7 @@ def find_own_switches(found: Sequence[Found]) -> Iterator[Finding]:
                 what = f"{place}: {name} is {value!r}, which does not disable {disabled}: only 1 does"
                 yield Finding("off", WARNING, what, "Set it to 1, or unset it.")
         if (log := environment.get("TAILHOOK_LOG")) and (fault := fault_of_log(str(log))):
-            what = f"{place}: TAILHOOK_LOG is {log!r}, {fault}"
+            what = f"{place}: TAILHOOK_LOG is {log!r}: {fault}"
             yield Finding("config", WARNING, what, "Set it to the path of a file that you can write.")
     for name, row in MACHINES.items():
         if "off_file" in row and exists(path := f"{project_root({})}/{row['off_file']}"):
@@ -427,7 +427,7 @@ def find_unused_values(name: str, value: Any, of_project: bool) -> Iterator[str]
         choices = " or ".join(f'"{choice}"' for choice in CHOICES[name])
         yield f"{name} is {value!r}, which is unknown and is ignored: it can be {choices}"
     elif name == "hook.log" and (fault := fault_of_log(value)):
-        yield f"hook.log is {value!r}, {fault}"
+        yield f"hook.log is {value!r}: {fault}"
     elif name == "triage.state_dirs":
         for path in value:
             if not config.is_text(path):
@@ -443,14 +443,14 @@ def find_unused_values(name: str, value: Any, of_project: bool) -> Iterator[str]
 def fault_of_log(path: str) -> str:
     """Return why hooks cannot write the log, "" if they can. Creates nothing."""
     if not path.startswith("/"):
-        return "which is not an absolute path: each hook looks for it in the folder in which it runs"
+        return "not an absolute path, so each hook looks for it in its own folder"
     file = Path(path)
     with suppress(OSError):
         if file.is_symlink():
-            return "which is a symbolic link, so no log is written"
+            return "a symbolic link, so no log is written"
         if os.access(file if file.exists() else file.parent, os.W_OK) and not file.is_dir():
             return ""
-    return "which cannot be written, so no log is written"
+    return "not writable, so no log is written"
 
 
 def flatten_keys(section: str, keys: dict[str, Any]) -> Iterator[tuple[str, Any]]:

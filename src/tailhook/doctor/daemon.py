@@ -65,11 +65,11 @@ def check_answer(install: str) -> Iterator[Finding]:
     except TailhookError as error:
         yield finding(FAILURE, f"the daemon's database cannot be read: {error}", start)
     else:
-        plates, lag = sum(figures["plates"].values()), figures["lag_ms"]
+        sessions, lag = sum(figures["plates"].values()), figures["lag_ms"]
+        waiting = f"{figures['spool_bytes']:,} bytes of events wait" if figures["spool_bytes"] else "no event waits"
         what = (
-            f"the daemon {figures['version']} answers: {plates} plate{'s' * (plates != 1)},"
-            f" {figures['spool_bytes']} bytes in the spool, from hook to board {lag['median']:.0f} ms (median),"
-            f" {lag['p99']:.0f} ms (p99)"
+            f"the daemon {figures['version']} answers: {sessions} session{'s' * (sessions != 1)}, {waiting},"
+            f" from hook to board {lag['median']:.0f} ms (median), {lag['p99']:.0f} ms (p99)"
         )
         is_slow = lag["p99"] > SLOW_LAG_MS
         advice = "Events wait while the daemon is away or starts. If it stays so long, the computer is too busy for it."

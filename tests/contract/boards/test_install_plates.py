@@ -135,7 +135,7 @@ def test_the_doctor_knows_a_daemon_that_is_away_from_one_that_is_there(installed
         daemon.start().post("stop")
         (there,) = findings(installed, "plates")
     assert there["status"] == "ok"
-    assert "answers: 1 plate, " in there["what"]
+    assert "answers: 1 session, no event waits, " in there["what"]
 
 
 def test_the_doctor_counts_what_a_daemon_could_not_take(installed):
