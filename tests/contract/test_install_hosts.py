@@ -195,7 +195,7 @@ def test_what_a_host_does_not_have_is_a_usage_error(project, words, reason):
 def test_a_host_by_another_name_is_a_usage_error_that_names_the_right_one(project, word, meant):
     done = project.tailhook("install", "--host", word)
     assert done.returncode == 2
-    assert (f"Did you mean {meant}?" in done.stderr) == bool(meant)
+    assert (f"Did you mean {meant!r}?" in done.stderr) == bool(meant)
     assert f"The hosts are: {', '.join(NAMES)}" in done.stderr
 
 

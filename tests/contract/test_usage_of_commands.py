@@ -70,11 +70,13 @@ STATUS = "'loop status', 'ralph status', 'triage status' or 'pool status'"
         ("--versoin", "tailhook", "unrecognized arguments: --versoin. Did you mean '--version'?"),
         ("--json", "tailhook", "unrecognized arguments: --json."),
         ("loop statsu --json", "tailhook loop", "there is no command 'statsu'. Did you mean 'status'?"),
-        (
-            "plates",
-            "tailhook plates",
-            "the following arguments are required: {serve,list,waits,dismiss,link,sign-out}.",
-        ),
+        ("loop stat", "tailhook loop", "there is no command 'stat'. Did you mean 'status'?"),
+        ("stat", "tailhook", f"there is no command 'stat'. Did you mean {STATUS}?"),
+        ("hook-comand", "tailhook", "there is no command 'hook-comand'. Did you mean 'hook-command'?"),
+        ("ex", "tailhook", "there is no command 'ex'. Did you mean 'explain'?"),
+        ("install -", "tailhook install", "unrecognized arguments: -."),
+        ("bench --max", "tailhook bench", "unrecognized arguments: --max. Did you mean '--max-ms'?"),
+        ("loop --json", "tailhook loop", "unrecognized arguments: --json."),
         ("scan --patern=a=b", "tailhook scan", "unrecognized arguments: --patern=a=b. Did you mean '--pattern'?"),
         (
             "ralph start --max 3 x",
@@ -104,6 +106,39 @@ def test_a_mistyped_word_is_answered_with_the_word_that_was_meant(capsys, line, 
     printed = capsys.readouterr()
     assert (refused.value.code, printed.out) == (2, "")
     assert printed.err == f"{command}: error: {message} See `{command} --help`.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("install --host codx", "codex"),
+        ("install --host qwen-code", "qwen"),
+        ("install --with gates", "gate"),
+        ("install --without idle,triag", "triage"),
+        ("bench --hook true --event stop", "Stop"),
+        ("hook-command plate", "plates"),
+        ("install --with x", ""),
+    ],
+)
+def test_an_unknown_name_is_answered_with_all_names_and_the_one_that_was_meant(capsys, line, meant):
+    try:
+        code = run_command(line.split())
+    except SystemExit as refused:
+        code = refused.code
+    printed = capsys.readouterr()
+    assert (code, printed.out) == (2, "")
+    assert re.search(r"unknown (host|machine|event): .*The \1s are: ", printed.err)
+    assert re.findall(r"Did you mean '(.*)'\?", printed.err) == [meant] * bool(meant)
+
+
+@pytest.mark.parametrize("group", sorted({words[0] for words in ALL if len(words) > 1}))
+def test_a_group_without_a_command_prints_its_commands(capsys, group):
+    assert run_command([group]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert {(group, name) for name in re.findall(r"^    ([a-z-]+) ", printed.err, re.MULTILINE)} == {
+        words for words in ALL if words[0] == group
+    }
 
 
 @pytest.mark.parametrize(

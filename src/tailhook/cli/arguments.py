@@ -1,10 +1,11 @@
 """How the command line refuses wrong arguments: with one line, and the word that was probably meant."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 MIN_SIMILARITY = 0.7  # least similarity of the word that was probably meant (difflib)
+BEGINNING_BONUS = 0.1  # added to it if the given word begins with the other one: "gates" means "gate", not "plates"
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -34,8 +35,9 @@ class CommandParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         if action.nargs == argparse.PARSER and isinstance(action.choices, dict):
-            guess = similar_command(value, action.choices) or similar_word(value, [*action.choices, *self._flags()])
-            guess = guess or similar_command(value, action.choices, MIN_SIMILARITY)
+            guess = similar_command(value, action.choices, is_exact=True)
+            guess = guess or similar_word(value, [*action.choices, *self._flags()])
+            guess = guess or similar_command(value, action.choices)
             raise argparse.ArgumentError(None, f"there is no command {value!r}{guess}")
         guess = similar_word(str(value), map(str, action.choices))
         choices = guess or f" (choose from {', '.join(map(repr, action.choices))})"
@@ -53,32 +55,43 @@ class Once(argparse.Action):
 
 
 def similar_flag(word: str, flags: Sequence[str]) -> str:
-    """Return the question whether a flag was meant: a similar one, or one that is longer or shorter by whole words."""
-    if guess := similar_word(word, flags):
-        return guess
-    found = (flag for flag in flags if flag.startswith(f"{word}-") or word.startswith(f"{flag}-"))
-    return f". Did you mean {flag!r}?" if (flag := next(found, "")) else ""
+    """Return the question whether a flag was meant: a similar one, or one that is shorter by whole words."""
+    return similar_word(word, flags) or similar_word(word, [flag for flag in flags if word.startswith(f"{flag}-")], 0)
 
 
-def similar_command(word: str, commands: Mapping[str, argparse.ArgumentParser], min_similarity: float = 1.0) -> str:
+def similar_command(word: str, commands: Mapping[str, argparse.ArgumentParser], is_exact: bool = False) -> str:
     """Return the question whether the command of a group was meant, "" if none is similar.
 
     commands: the parsers of commands and groups, by name.
+    is_exact: whether only a command with exactly this name counts.
     """
-    from difflib import get_close_matches  # only for a mistake: it is slow to import
-
     groups = {name: list(parser.commands) for name, parser in commands.items() if isinstance(parser, CommandParser)}
-    known = {inner for names in groups.values() for inner in names}
-    found = get_close_matches(word, sorted(known), n=1, cutoff=min_similarity)
-    if not found:
+    found = closest_word(word, [inner for names in groups.values() for inner in names])
+    if not found or (is_exact and found != word):
         return ""
-    *others, last = [repr(f"{name} {found[0]}") for name, names in groups.items() if found[0] in names]
+    *others, last = [repr(f"{name} {found}") for name, names in groups.items() if found in names]
     return f". Did you mean {', '.join(others)} or {last}?" if others else f". Did you mean {last}?"
 
 
-def similar_word(word: str, known: Iterable[str]) -> str:
+def similar_word(word: str, known: Iterable[str], min_similarity: float = MIN_SIMILARITY) -> str:
     """Return the question whether another word was meant, "" if no known word is similar."""
-    from difflib import get_close_matches  # only for a mistake: it is slow to import
+    return f". Did you mean {found!r}?" if (found := closest_word(word, known, min_similarity)) else ""
 
-    found = get_close_matches(word, list(known), n=1, cutoff=MIN_SIMILARITY)
-    return f". Did you mean {found[0]!r}?" if found else ""
+
+def closest_word(word: str, known: Iterable[str], min_similarity: float = MIN_SIMILARITY) -> str:
+    """Return a known word that begins with the given one, otherwise the most similar one, "" if none is similar."""
+    from difflib import SequenceMatcher  # only for a mistake: it is slow to import
+
+    def similarity(one: str) -> float:
+        if word.strip("-") and one.startswith(word):
+            return 1 + len(word) / len(one)
+        return SequenceMatcher(None, one, word).ratio() + BEGINNING_BONUS * word.startswith(one)
+
+    best = max(known, key=similarity, default="")
+    return best if best and similarity(best) >= min_similarity else ""
+
+
+def describe_unknown(kind: str, unknown: Sequence[str], known: Collection[str]) -> str:
+    """Return the message about unknown names, with one that was probably meant.  kind: what they name."""
+    guess = next(filter(None, (similar_word(name, known) for name in unknown)), ".")
+    return f"unknown {kind}: {', '.join(unknown)}{guess} The {kind}s are: {', '.join(known)}"

@@ -44,7 +44,7 @@ from tailhook.bench.rounds import (
     measure_until_clear,
 )
 from tailhook.bench.warm import NoPoolError, pool_of_bench
-from tailhook.cli.arguments import Once
+from tailhook.cli.arguments import Once, describe_unknown
 from tailhook.cli.output import (
     CommandError,
     Commands,
@@ -182,9 +182,10 @@ def event_names(word: str) -> list[str]:
     """Parse names of events, separated by commas. Raises ArgumentTypeError."""
     names = [name for name in word.split(",") if name]
     unknown = [name for name in names if name not in EVENT_FIELDS]
-    if unknown or not names:
-        what = f"unknown event: {', '.join(unknown)}" if unknown else "no event is named"
-        raise argparse.ArgumentTypeError(f"{what}. The events are: {', '.join(EVENT_FIELDS)}")
+    if unknown:
+        raise argparse.ArgumentTypeError(describe_unknown("event", unknown, EVENT_FIELDS))
+    if not names:
+        raise argparse.ArgumentTypeError(f"no event is named. The events are: {', '.join(EVENT_FIELDS)}")
     return names
 
 

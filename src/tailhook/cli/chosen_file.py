@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from tailhook.cli.arguments import Once
+from tailhook.cli.arguments import Once, describe_unknown
 from tailhook.cli.changes import describe_change
 from tailhook.cli.output import CommandError, UsageError, counted, print_lines
 from tailhook.hook.answer import plain
@@ -28,10 +28,7 @@ def parse_host(word: str) -> str:
     """Return the name of a host. Raises ArgumentTypeError, with the name that was probably meant."""
     if word in NAMES:
         return word
-    meant = next(
-        (f" Did you mean {name}?" for name in NAMES if word and (name.startswith(word) or word.startswith(name))), ""
-    )
-    raise argparse.ArgumentTypeError(f"unknown host: {word}.{meant} The hosts are: {', '.join(NAMES)}")
+    raise argparse.ArgumentTypeError(describe_unknown("host", [word], NAMES))
 
 
 def chosen_file(arguments: argparse.Namespace) -> HooksFile:

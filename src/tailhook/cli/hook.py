@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 
+from tailhook.cli.arguments import describe_unknown
 from tailhook.cli.install import prepare_daemon
 from tailhook.cli.output import CommandError, Commands, UsageError, command, print_lines
 from tailhook.hook.answer import describe, plain
@@ -64,7 +65,7 @@ def print_hook_command(arguments: argparse.Namespace) -> None:
     words = arguments.machines
     unknown = [name for name in words.split(",") if name not in MACHINES] if words else []
     if unknown:
-        raise UsageError(f"unknown machine: {', '.join(unknown)}. The machines are: {', '.join(MACHINES)}")
+        raise UsageError(describe_unknown("machine", unknown, MACHINES))
     if reporting_machines(words.split(",") if words else configured_machines(load_config(project_root({})))):
         try:
             notes = prepare_daemon()

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tailhook.cli.arguments import describe_unknown
 from tailhook.cli.chosen_file import (
     INDENT,
     add_file,
@@ -99,9 +100,7 @@ def parse_machines(word: str) -> list[str]:
     """Return the machine names in a comma-separated argument. Raises ArgumentTypeError."""
     names = [name for name in word.split(",") if name]
     if unknown := [name for name in names if name not in MACHINES]:
-        raise argparse.ArgumentTypeError(
-            f"unknown machine: {', '.join(unknown)}. The machines are: {', '.join(MACHINES)}"
-        )
+        raise argparse.ArgumentTypeError(describe_unknown("machine", unknown, MACHINES))
     return names
 
 

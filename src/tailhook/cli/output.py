@@ -177,8 +177,13 @@ def wrap_help(words: str, head: str = "") -> list[str]:
 
 def group(commands: Commands, name: str, about: str, example: str) -> Commands:
     """Declare a command group and return the object on which its commands are declared."""
-    parser = command(commands, name, lambda arguments: None, about, example)
-    return parser.add_subparsers(required=True)
+    return command(commands, name, print_group_help, about, example).add_subparsers()
+
+
+def print_group_help(arguments: argparse.Namespace) -> int:
+    """Print the help of a group that is named without one of its commands. Return the exit code of wrong usage."""
+    arguments.parser.print_help(sys.stderr)
+    return UsageError.exit_code
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
