@@ -170,7 +170,9 @@ def test_an_install_reports_how_agents_get_a_command_that_is_not_on_path(project
     program = Path(sys.executable).with_name("tailhook")
     done = install(project)
     assert "The command tailhook is not on PATH, so agents do not find it.\n" in done.stdout
-    assert f"ln -s {program} ~/.local/bin/\n" in done.stdout
+    assert f"PATH:  mkdir -p ~/.local/bin && ln -s {program} ~/.local/bin/\n" in done.stdout
+    (project.home / ".local" / "bin").mkdir(parents=True, exist_ok=True)
+    assert f"PATH:  ln -s {program} ~/.local/bin/\n" in install(project).stdout
     project.env["PATH"] += f":{program.parent}"
     assert "PATH" not in install(project).stdout
 

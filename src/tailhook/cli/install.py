@@ -318,7 +318,8 @@ def report_path() -> None:
     program = Path(sys.executable).with_name("tailhook")
     advice = "Add the folder of its environment to PATH."
     if program.exists():
-        advice = f"To link it into a folder of PATH:  {shlex.join(('ln', '-s', str(program)))} ~/.local/bin/"
+        make = "" if Path("~/.local/bin").expanduser().is_dir() else "mkdir -p ~/.local/bin && "
+        advice = f"To link it into a folder of PATH:  {make}{shlex.join(('ln', '-s', str(program)))} ~/.local/bin/"
     print_lines("The command tailhook is not on PATH, so agents do not find it.", f"{INDENT}{plain(advice)}")
 
 
