@@ -108,8 +108,13 @@ def test_without_a_prompt_the_first_block_gives_them(project, group, start):
     assert prompted(project) == ""
 
 
+def test_a_person_reads_which_session_will_have_the_loop(start):
+    assert "\nSession: the next one that gets a prompt or stops. Its agent gets this:\n" in start().stdout
+
+
 def test_an_agent_that_starts_the_loop_itself_has_read_them(project, group, start):
-    assert ENDS[group] in start(session="mine").stdout
+    printed = start(session="mine").stdout
+    assert (ENDS[group] in printed, "Session: " in printed) == (True, False)
     assert prompted(project) == ""
     assert ENDS[group] not in project.stop("Hm.").answer["reason"]
 

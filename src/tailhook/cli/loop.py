@@ -34,6 +34,7 @@ from tailhook.cli.output import (
 )
 from tailhook.cli.readers import reading_session
 from tailhook.cli.session import (
+    NEXT_SESSION,
     add_actions,
     add_budgets,
     add_prompt,
@@ -44,6 +45,7 @@ from tailhook.cli.session import (
     budget_facts,
     budgets_of,
     describe_changed,
+    describe_new_owner,
     describe_owner,
     describe_standing,
     format_next_stop,
@@ -186,6 +188,7 @@ def start_loop(arguments: argparse.Namespace) -> None:
         {"path": loop.path, "state": state, "signals": list(idle.SIGNALS[arguments.mode])},
         *replaced,
         f"Loop started in {plain(loop.path)}.",
+        *describe_new_owner(),
         plain_lines(idle_briefing.briefing(state, plain_lines(goal), command_facts(state))),
     )
     report_driver("idle", frame["max"], frame)
@@ -394,7 +397,7 @@ def print_loop_status(arguments: argparse.Namespace) -> None:
         stands = "paused" if idle.is_loop_paused(top) else "running"
         lines = [
             f"A loop is {stands} in {plain(loop.path)}. It changed {int(age or 0)} s ago.",
-            plain(f"Session: {'the next one that gets a prompt or stops' if owner == CLAIM else owner}.{nested}"),
+            plain(f"Session: {NEXT_SESSION if owner == CLAIM else owner}.{nested}"),
             plain_lines(describe_live_loop(state, plain_lines(known_goal(loop)))),
             *describe_spending(top, now),
             format_next_stop("idle", verdict.outcome, verdict.why, where_elsewhere(loop.path)),

@@ -28,6 +28,7 @@ from tailhook.cli.session import (
     budget_facts,
     budgets_of,
     describe_changed,
+    describe_new_owner,
     describe_owner,
     describe_standing,
     in_session_project,
@@ -146,6 +147,7 @@ def start_ralph(arguments: argparse.Namespace) -> None:
     lines = [
         *replaced,
         f"Ralph loop started in {plain(loop.path)}.",
+        *describe_new_owner(),
         plain_lines(ralph_briefing.briefing(loop.state or {}, plain_lines(loop.prompt))),
     ]
     if not (promise or arguments.max_iterations or budgets_of(arguments)):
@@ -258,8 +260,9 @@ def print_ralph_status(arguments: argparse.Namespace) -> None:
     elif state is None:
         lines = [f"{plain(loop.path)} has no front matter; the next stop removes it."]
     else:
+        advice = " To continue it:  tailhook ralph resume" if ralph_briefing.is_ralph_paused(state) else ""
         lines = [
-            f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.",
+            f"A ralph loop is {describe_ralph_state(state)} in {plain(loop.path)}.{advice}",
             *(
                 plain(f"  {key}: {describe_ralph_value(key, value)}")
                 for key, value in state.items()
@@ -295,7 +298,7 @@ def judge_ralph_stop(loop: store.RalphFile) -> "Verdict[dict[str, str]]":
 def describe_ralph_state(state: Mapping[str, str | None]) -> str:
     """Return whether a loop runs, for a person."""
     if ralph_briefing.is_ralph_paused(state):
-        return "paused (to continue it: tailhook ralph resume)"
+        return "paused"
     return "running" if ralph_briefing.is_live(state) else "broken"
 
 

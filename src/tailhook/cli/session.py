@@ -116,6 +116,14 @@ def describe_owner(owner: str) -> str:
     )
 
 
+NEXT_SESSION = "the next one that gets a prompt or stops"
+
+
+def describe_new_owner() -> list[str]:
+    """Return a line about the session that a new loop will belong to, if the command runs outside of a session."""
+    return [] if current_session() else [f"Session: {NEXT_SESSION}. Its agent gets this:"]
+
+
 def add_to_prompt(arguments: argparse.Namespace, words: list[str]) -> None:
     """Add words of a prompt that follow flags."""
     arguments.prompt += words
