@@ -358,7 +358,7 @@ def test_a_pool_for_callers_of_another_kind_is_named():
         wait_until(are_warm)
         assert [one["warm_ratio"] == one["warm_ms"] / one["true_ms"] for one in figures] == [True] * 3
         what = doctor_facts(home, "pool", "nice", "-n", "3")[0]["what"]
-        assert what.endswith(f"or another container: process {pool.pid}; none for this process")
+        assert what.endswith(f"another nice value or container: process {pool.pid}; none for this process")
         assert not_timed(doctor_facts(home, "hook", "nice", "-n", "3")) == ["no pool runs for it"] * 3
 
 
@@ -395,7 +395,7 @@ def test_a_pool_for_callers_in_another_namespace_is_named():
     with short_folder() as home, Pool(Path(home)) as pool:
         tailhook("install", "--yes", env={"HOME": home}, cwd=Path(home))
         what = doctor_facts(home, "pool", *elsewhere)[0]["what"]
-        assert what.endswith(f"or another container: process {pool.pid}; none for this process")
+        assert what.endswith(f"another nice value or container: process {pool.pid}; none for this process")
         assert not_timed(doctor_facts(home, "hook", *elsewhere)) == ["no pool runs for it"] * 3
         argv = [*elsewhere, sys.executable, "-m", "tailhook", "pool", "status"]
         status = subprocess.run(

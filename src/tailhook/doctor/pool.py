@@ -39,9 +39,8 @@ def check_pool(client: str) -> Iterator[Finding]:
         yield Finding("pool", OK, f"a pool runs: {found.place}", "", figures)
     elif pools:
         places = ", ".join(pool.place for pool in pools)
-        what = (
-            f"a pool runs for processes with other rights, another nice value or container: {places}; none for this one"
-        )
+        others = "processes with other rights, another nice value or container"
+        what = f"a pool runs for {others}: {places}; none for this process"
         advice = "Hooks start one for this process. If only a namespace or a security label differs, they are cold."
         yield Finding("pool", NOTE, what, advice)
     elif why := pool_start_failure(folder):
