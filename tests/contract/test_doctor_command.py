@@ -401,7 +401,7 @@ def test_a_pool_for_callers_in_another_namespace_is_named():
         status = subprocess.run(
             argv, env={**ENVIRONMENT, "HOME": home}, cwd=home, capture_output=True, text=True, check=True
         )
-        words = "none can be started while one runs for callers in another container"
+        words = "none can be started while one runs for processes in another container"
         assert status.stdout.splitlines()[0] == f"No pool runs; {words}."
         assert f"process {pool.pid}" in status.stdout
 
