@@ -597,7 +597,7 @@ def test_the_port_is_not_free_while_the_daemon_moves_its_sockets(daemon):
                 pass
 
     def is_served():
-        with contextlib.suppress(httpx.TransportError):  # a stranger that is served too late is sent away
+        with contextlib.suppress(httpx.RemoteProtocolError):  # a stranger that is served too late is sent away
             return request("GET", f"{daemon.base}/health").status_code == 200
 
     thread = threading.Thread(target=take_it)

@@ -34,7 +34,7 @@ def run_hook(project, session_id="mine", cwd=None):
 def run_hooks_at_once(*hooks):
     """Run functions, all at once; return their results in that order."""
     with ThreadPoolExecutor(len(hooks)) as threads:
-        return [run.result() for run in [threads.submit(hook) for hook in hooks]]
+        return list(threads.map(lambda hook: hook(), hooks))
 
 
 def is_warm(project):
