@@ -93,8 +93,8 @@ NOTES = b'{"type":"message","id":"00000000000000000000000000","topic_id":"OTHER"
 )
 
 
-def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(project):
-    """The loop's topic is behind them, so the first hooks read all of them; they do not hold the lock meanwhile."""
+def write_large_store(project):
+    """Write a loop's store with a million messages before the loop's topic."""
     messages = project.folder / ".jwz" / "messages.jsonl"
     messages.parent.mkdir()
     messages.write_bytes(NOTES * 1_000_000)
@@ -102,6 +102,10 @@ def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(projec
         out.write('{"type":"topic","id":"T","name":"loop:current","description":"","created_at":1}\n')
         body = json.dumps(looping(frame(max=1000)))
         out.write(json.dumps({"type": "message", "id": "M", "topic_id": "T", "body": body, "created_at": 1}) + "\n")
+
+
+def test_eight_hooks_at_once_count_eight_in_a_store_of_a_million_messages(project):
+    write_large_store(project)
     done = run_hooks_at_once(*[partial(run_hook, project)] * 8)
     announced = [json.loads(hook.stdout)["reason"].split("]")[0] for hook in done]
     assert sorted(announced) == sorted(f"[ITERATION {count}/1000" for count in range(2, 10)), done
@@ -189,6 +193,17 @@ def is_opened_again(path):
             if process.pid != os.getpid() and any(file.path == str(path) for file in process.open_files()):
                 return True
     return False
+
+
+def test_a_large_store_is_read_before_its_lock_is_taken(project):
+    write_large_store(project)
+    lock = project.folder / ".jwz" / "lock"
+    with ThreadPoolExecutor(1) as threads, lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        hook = threads.submit(run_hook, project)
+        wait_until(lambda: is_opened_again(lock))
+        assert list((project.home / ".local/state/tailhook").rglob("jwz-*"))  # what it remembers of the messages
+    assert hook.result().returncode == 2
 
 
 def test_a_hook_that_another_overtakes_while_it_reads_reports_nothing(memorable):
