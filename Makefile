@@ -51,12 +51,16 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
+# A new environment with the packages of .venv. A tailhook that is built for it comes before the one of .venv.
+borrow = $(PYTHON) -m venv $(1) && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+    >$$(echo $(1)/lib/python3*/site-packages)/borrowed.pth
+
 # Chromium is not built with the sanitizers, and runs no line of Python. Its tests are left out file by file, because
 # pytest does not ignore a folder of its `testpaths`.
 WITHOUT_BROWSER := --ignore-glob='tests/browser/*'
-sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
-	$(PYTHON) -m venv .venv-sanitize
-	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet '.[test]'
+sanitize: $(VENV)/test ## the suite with a core built with AddressSanitizer and UndefinedBehaviorSanitizer; TESTS=... a part of it
+	$(call borrow,.venv-sanitize)
+	TAILHOOK_SANITIZE=1 .venv-sanitize/bin/python -m pip install --quiet --no-deps .
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc \
 	    .venv-sanitize/bin/python -m pytest -n auto --dist worksteal -p no:cacheprovider $(or $(TESTS),$(WITHOUT_BROWSER))
@@ -64,17 +68,17 @@ sanitize: ## the suite with a core built with AddressSanitizer and UndefinedBeha
 # The tests in which threads share a question, a batch or a scan; the rest of the suite has no threads in the core.
 THREADED := tests/unit/test_scan_local.py tests/unit/test_range_*.py tests/unit/test_response_counter.py \
     -k "thread or order or stop or flooded or fails or batch or while_their_file"
-threads: ## the scan's threads with a core built with ThreadSanitizer
-	$(PYTHON) -m venv .venv-threads
-	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet '.[test]'
+threads: $(VENV)/test ## the scan's threads with a core built with ThreadSanitizer
+	$(call borrow,.venv-threads)
+	TAILHOOK_SANITIZE=thread .venv-threads/bin/python -m pip install --quiet --no-deps .
 	LD_PRELOAD="$$(cc -print-file-name=libtsan.so)" TSAN_OPTIONS=exitcode=66:halt_on_error=1 \
 	    .venv-threads/bin/python -m pytest --capture=sys -p no:cacheprovider $(THREADED)
 
-coverage: ## branches of the Python code and lines of the core that the suite reaches
-	$(PYTHON) -m venv .venv-coverage
+coverage: $(VENV)/test ## branches of the Python code and lines of the core that the suite reaches
+	$(call borrow,.venv-coverage)
 	.venv-coverage/bin/python -m pip install --quiet 'coverage[toml]>=7.10'
 	rm -rf build/coverage
-	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet '.[test]'
+	TAILHOOK_COVERAGE=1 .venv-coverage/bin/python -m pip install --quiet --no-deps .
 	.venv-coverage/bin/python -m coverage erase
 	.venv-coverage/bin/python -m coverage run -m pytest -q -p no:cacheprovider $(WITHOUT_BROWSER)
 	.venv-coverage/bin/python -m coverage combine --quiet
@@ -98,9 +102,9 @@ contracts: $(VENV)/contracts ## what the newest releases of the agent hosts send
 host-matrix: $(VENV)/built $(VENV)/test ## the same sessions in many releases of the agent hosts, for docs/hosts.md (hours); HOSTS="codex@0.169.0", ENDS=1
 	$(BIN)/python tests/endtoend/host_matrix.py $(if $(ENDS),--ends) $(HOSTS)
 
-bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results
-	$(BIN)/python -m pytest benches --benchmark-json=build/benches.json
-	$(BIN)/python benches/report.py build/benches.json benches/results
+bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in benches/results; ONCE=1 runs each once, without them
+	$(BIN)/python -m pytest benches $(if $(ONCE),--benchmark-disable,--benchmark-json=build/benches.json)
+	$(if $(ONCE),,$(BIN)/python benches/report.py build/benches.json benches/results)
 	$(BIN)/tailhook bench --max-ratio 1.35 || [ $$? = 3 ]  # too noisy to decide: the computer is busy
 
 # In a folder of its own: these packages are larger than all others together.
@@ -143,7 +147,7 @@ instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their b
 	    tests/contract/test_library_costs.py tests/contract/test_bench_command.py -k "costs or instructions_are_counted"
 
 # What depends on the interpreter: the core is compiled again, so its unit tests run on each. The newest repeats more of
-# `make test`: fewer random inputs, real transcripts, and the processes that may differ (what the hook imports, both its
+# `make test`: random inputs, real transcripts, and the processes that may differ (what the hook imports, both its
 # forms, the daemon, the terminal board, the scan). Kills, crowds, sizes, the browser, the C compiler and the words of
 # pages do not depend on the interpreter.
 PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py plates_process.py \
@@ -161,7 +165,7 @@ interpreters: ## unit tests on each CPython at hand from 3.11 up, more on the ne
 	    tests="tests/contract/test_hook_process.py $(WITHOUT_SERVERS)"; \
 	    [ $$# != 0 ] || tests="$(PROCESSES) tests/property tests/corpora tests/fuzz"; \
 	    echo "== CPython $$version"; \
-	    TAILHOOK_SAMPLE=1 $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
+	    $(MAKE) --no-print-directory test PYTHON=$$python VENV=.venv-$$version \
 	        TESTS="-m 'not system' tests/unit $$tests $(ANYWHERE)"; \
 	done
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from support.both_forms import Forms
 from support.host import Project, Stop, short_folder
-from support.long_runs import IS_LONG, IS_SHORT, examples
+from support.long_runs import IS_LONG, PART, examples, in_part
 from support.oracles import jwz
 from support.pool import Pool, hook_command
 
@@ -61,7 +61,18 @@ def pytest_make_parametrize_id(val):
 
 
 def pytest_report_header():
-    return "TAILHOOK_SAMPLE=1: an eighth of the random inputs" if IS_SHORT else None
+    return f"TAILHOOK_PART={PART}: a part of the tests" if PART else None
+
+
+def pytest_collection_modifyitems(config, items):
+    if not PART:
+        return
+    try:
+        kept = in_part(items, PART)
+    except ValueError as error:
+        raise pytest.UsageError(f"TAILHOOK_PART: {error}") from None
+    config.hook.pytest_deselected(items=list(set(items).difference(kept)))
+    items[:] = kept
 
 
 @pytest.fixture

@@ -14,13 +14,15 @@ STEPS = re.search(r"^STEPS=\((.*)\)$", (ROOT / ".ci" / "run").read_text(), re.MU
 @pytest.fixture
 def run(tmp_path):
     """Run a script of .ci; `make lint` fails."""
-    for name in ("make", "cc", "git", "valgrind", "rg", "chromium"):  # nothing is installed for the test
+    made = 'echo "made $*" ${TAILHOOK_PART:+"part $TAILHOOK_PART"}\n[ "$1" != "$FAILS" ]'
+    programs = dict.fromkeys(("make", "cc", "valgrind", "rg", "chromium"), made)  # nothing is installed for the test
+    for name, lines in {**programs, "git": 'echo "$COMMIT"'}.items():
         program = tmp_path / name
-        program.write_text('#!/bin/sh\necho "made $*"\n[ "$1" != "$FAILS" ]\n')
+        program.write_text(f"#!/bin/sh\n{lines}\n")
         program.chmod(0o755)
 
     def run(name, *words, **variables):
-        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
+        env = {**os.environ, "COMMIT": "00000a", "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
         return subprocess.run([ROOT / ".ci" / name, *words], env=env, capture_output=True, text=True, check=False)
 
     return run
@@ -32,6 +34,16 @@ def test_all_steps_run_although_one_fails_and_each_has_its_time(run):
     assert re.findall(r"^== ([a-z-]+) \(", done.stdout, re.MULTILINE) == STEPS
     times = re.findall(r"^([a-z-]+) +(passed|FAILED) in \d+:\d\d$", done.stdout, re.MULTILINE)
     assert times == [(step, "FAILED" if step == "lint" else "passed") for step in STEPS]
+
+
+def test_in_a_row_the_longest_steps_run_a_part_and_the_others_run_whole(run):
+    made = re.findall(r"^made (.*)$", run("run", COMMIT="00000a").stdout, re.MULTILINE)
+    parts = [line for line in made if "part" in line or "ONCE" in line]
+    assert [line.partition(" ")[0] for line in parts] == ["host", "engines", "extras", "interpreters", "bench"]
+    assert all(line.endswith("part 2/3") for line in parts[:-1])
+    assert parts[-1] == "bench ONCE=1"
+    assert "host part 1/3" in run("run", COMMIT="00000c").stdout
+    assert "host part 1/3" in run("run", COMMIT="").stdout  # not in a clone
 
 
 def test_one_step_runs_by_itself_and_so_do_the_tests_of_one_interpreter(run):

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 from anyio import sleep_forever
-from fastapi import APIRouter, FastAPI, HTTPException, Query, Request
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, StrictBool
@@ -180,50 +180,46 @@ def make_app(
     app.add_exception_handler(StarletteHTTPException, answer_refusal)
     app.add_exception_handler(RequestValidationError, answer_invalid)
     app.add_exception_handler(Exception, answer_failure)
-    app.include_router(report_routes(database, inbox, hub))
-    app.include_router(plate_routes(database, inbox, hub))
-    app.include_router(board_routes(database, hub, stuck_timeout))
-    app.include_router(daemon_routes(database, inbox, hub))
-    app.include_router(sign_in_routes(port))
-    app.include_router(page_routes())
+    add_report_routes(app, database, inbox, hub)
+    add_plate_routes(app, database, inbox, hub)
+    add_board_routes(app, database, hub, stuck_timeout)
+    add_daemon_routes(app, database, inbox, hub)
+    add_sign_in_routes(app, port)
+    add_page_routes(app)
     return app
 
 
 # ---- routes ------------------------------------------------------------------
 
 
-def report_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
-    """Return the routes for programs that report something: hooks and the wrapper."""
-    router = APIRouter()
+def add_report_routes(app: FastAPI, database: Database, inbox: Inbox, hub: Hub) -> None:
+    """Add the routes for programs that report something: hooks and the wrapper."""
 
-    @router.post("/events")
+    @app.post("/events")
     def post_event(report: Report, request: Request) -> Done:
         """Store an event. An event that is stored already changes nothing."""
         origin = inbox.origin(report.model_dump(), peer_address(request))
         database.record(report.model_copy(update=origin.fields), owner=origin.owner)
         return Done()
 
-    @router.post("/plates/register")
+    @app.post("/plates/register")
     def register(registration: Registration, request: Request) -> PlateOut:
         """Make a placeholder for a session that is about to start."""
         origin = inbox.origin(registration.model_dump(), peer_address(request))
         fields = {**registration.model_dump(), **origin.fields}
         return hub.describe(database.register(**fields, owner=origin.owner))
 
-    @router.post("/plates/stopped")
+    @app.post("/plates/stopped")
     def stopped(ending: Ending) -> Closed:
         """Close the plates of a process that ended. Without any of the three fields, close nothing."""
         return Closed(closed=len(database.close_sessions(ending.run_id, ending.session_id, ending.project_path)))
 
-    return router
 
-
-def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
-    """Return the routes of the plates: a list of them, and one of them."""
-    router = APIRouter()
+def add_plate_routes(app: FastAPI, database: Database, inbox: Inbox, hub: Hub) -> None:
+    """Add the routes of the plates: a list of them, and one of them."""
     missing: dict[int | str, dict[str, Any]] = {404: {"model": Problem}}
 
-    @router.get("/plates")
+    @app.get("/plates")
     def get_plates(
         answer: Response,
         status: Annotated[Status | None, Query()] = None,
@@ -250,7 +246,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             answer.headers["Link"] = f'</plates?{following}>; rel="next"'
         return list(hub.apply_to_each(hub.describe, found))
 
-    @router.get("/plates/{session_id:path}", responses=missing)
+    @app.get("/plates/{session_id:path}", responses=missing)
     def get_plate(session_id: str, events: Annotated[int, Query(ge=0, le=1000)] = 0) -> DetailsOut:
         """Return one plate, its last `events` events with their timeline, and the agent's last message."""
         plate = database.get(session_id) or hub.listed.get(session_id)
@@ -275,7 +271,7 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             "no_message": NO_MESSAGE,
         }
 
-    @router.patch("/plates/{session_id:path}", responses=missing)
+    @app.patch("/plates/{session_id:path}", responses=missing)
     def mark_plate(session_id: str, mark: Hiding | Seeing) -> PlateOut:
         """Hide a plate from the boards until its next prompt, show it again, or mark it as seen. Nothing is deleted."""
         marks = mark.model_dump()
@@ -284,14 +280,14 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return hub.describe(plate)
 
-    @router.delete("/plates/{session_id:path}", responses=missing)
+    @app.delete("/plates/{session_id:path}", responses=missing)
     def delete_plate(session_id: str) -> Done:
         """Remove a plate and its events."""
         if not database.delete(session_id):
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return Done()
 
-    @router.get("/terminals/{session_id:path}", responses=missing)
+    @app.get("/terminals/{session_id:path}", responses=missing)
     def get_terminal(session_id: str) -> TerminalOut:
         """Return the variables that name a session's terminal. Not for browsers, which cannot show it."""
         plate = database.get(session_id) or hub.listed.get(session_id)
@@ -299,14 +295,11 @@ def plate_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such plate")
         return TerminalOut(terminal=plate["terminal"])
 
-    return router
 
+def add_board_routes(app: FastAPI, database: Database, hub: Hub, stuck_timeout: float) -> None:
+    """Add the routes of the boards for all plates together."""
 
-def board_routes(database: Database, hub: Hub, stuck_timeout: float) -> APIRouter:
-    """Return the routes of the boards for all plates together."""
-    router = APIRouter()
-
-    @router.get("/summary")
+    @app.get("/summary")
     def get_summary() -> SummaryOut:
         """Return how many plates stand in each group of the boards, and those that wait, longest first."""
         every = hub.add_listed(database.iter_open())
@@ -319,7 +312,7 @@ def board_routes(database: Database, hub: Hub, stuck_timeout: float) -> APIRoute
             "waiting": sorted(waiting, key=itemgetter("rank")),
         }
 
-    @router.get("/waits")
+    @app.get("/waits")
     def get_waits(
         edge: Annotated[list[Milliseconds], Query(max_length=MAX_EDGES)],
         project: Annotated[list[Word] | None, Query()] = None,
@@ -331,12 +324,12 @@ def board_routes(database: Database, hub: Hub, stuck_timeout: float) -> APIRoute
         """
         return waits_between(database, hub, sorted(set(edge)), project)
 
-    @router.get("/statuses")
+    @app.get("/statuses")
     def get_statuses() -> StatusesOut:
         """Return the groups of the boards, how statuses and marks are shown, and what a filter searches."""
         return describe_statuses(stuck_timeout)
 
-    @router.get("/stream", response_class=EventSourceResponse)
+    @app.get("/stream", response_class=EventSourceResponse)
     async def stream(request: Request) -> EventSourceResponse:
         """Send server-sent events: all open plates, then changes.
 
@@ -348,8 +341,6 @@ def board_routes(database: Database, hub: Hub, stuck_timeout: float) -> APIRoute
         With the header `Last-Event-ID`, only `closed` and what changed since that event, if the daemon still knows it.
         """
         return EventStream(hub.listen(database, request.headers.get("last-event-id", "")), ping=PING_INTERVAL_S)
-
-    return router
 
 
 def place_in_pages(plate: Plate) -> tuple[int, str]:
@@ -371,18 +362,17 @@ def waits_between(database: Database, hub: Hub, edges: list[int], projects: list
     return sum_waits(found, edges[first:], hub.names.name_of)
 
 
-def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
-    """Return the routes about the daemon itself."""
-    router = APIRouter()
+def add_daemon_routes(app: FastAPI, database: Database, inbox: Inbox, hub: Hub) -> None:
+    """Add the routes about the daemon itself."""
     started = time.monotonic()
 
-    @router.head("/health", include_in_schema=False)
-    @router.get("/health")
+    @app.head("/health", include_in_schema=False)
+    @app.get("/health")
     def health() -> HealthOut:
         """Return the daemon's version. Needs no token."""
         return HealthOut(version=__version__)
 
-    @router.get("/status")
+    @app.get("/status")
     def status() -> Figures:
         """Return figures about the daemon."""
         events = database.event_counts()
@@ -404,52 +394,44 @@ def daemon_routes(database: Database, inbox: Inbox, hub: Hub) -> APIRouter:
             listeners=hub.listeners,
         )
 
-    return router
 
+def add_sign_in_routes(app: FastAPI, port: Port | None) -> None:
+    """Add the routes about the browsers that are signed in. They are coroutines: `Browsers` is not thread-safe."""
 
-def sign_in_routes(port: Port | None) -> APIRouter:
-    """Return the routes about the browsers that are signed in. They are coroutines: `Browsers` is not thread-safe."""
-    router = APIRouter()
-
-    @router.post("/links", responses={409: {"model": Problem}})
+    @app.post("/links", responses={409: {"model": Problem}})
     async def make_link() -> LinkOut:
         """Return a link that signs one browser tab in, once. A browser's secret does not allow this."""
         if port is None:
             raise HTTPException(HTTPStatus.CONFLICT, NO_PORT)
         return LinkOut(link=port.link(), minutes=CODE_LIFETIME_MIN)
 
-    @router.post("/sign-out")
+    @app.post("/sign-out")
     async def sign_out() -> SignedOut:
         """Sign all browsers out, and end their streams and their open links. A browser's secret does not allow this."""
         return SignedOut(tabs=port.browsers.sign_out() if port else 0)
 
-    return router
 
-
-def page_routes() -> APIRouter:
-    """Return the routes of the web board's files. An upgrade replaces the files, so they are read now.
+def add_page_routes(app: FastAPI) -> None:
+    """Add the routes of the web board's files. An upgrade replaces the files, so they are read now.
 
     The page has the daemon's version, see `connect` in daemon.js.
     """
-    router = APIRouter()
     files = {path.name: path.read_bytes() for path in WEB.iterdir()}
     page = files["index.html"].replace(b"{version}", __version__.encode())
 
-    @router.head("/", include_in_schema=False)
-    @router.get("/", include_in_schema=False)
+    @app.head("/", include_in_schema=False)
+    @app.get("/", include_in_schema=False)
     async def get_page() -> Response:
         """Return the page."""
         return Response(page, media_type="text/html")
 
-    @router.head("/web/{name:path}", include_in_schema=False)
-    @router.get("/web/{name:path}", include_in_schema=False)
+    @app.head("/web/{name:path}", include_in_schema=False)
+    @app.get("/web/{name:path}", include_in_schema=False)
     async def get_file(name: str) -> Response:
         """Return one of the page's files."""
         if name not in files:
             raise HTTPException(HTTPStatus.NOT_FOUND, "no such file")
         return Response(files[name], media_type=guess_type(name)[0])
-
-    return router
 
 
 # ---- errors ------------------------------------------------------------------
