@@ -63,6 +63,8 @@ class WholeFooter(Footer):
     out, but for LASTING_KEYS.
     """
 
+    chosen_from: object = None  # what the keys that are shown were chosen from
+
     def compose(self) -> ComposeResult:
         """Yield the keys from the left."""
         keys = [key for key in super().compose() if isinstance(key, FooterKey)]
@@ -83,6 +85,16 @@ class WholeFooter(Footer):
     def on_resize(self) -> None:
         """Choose the keys again."""
         self.call_after_refresh(self.recompose)
+
+    async def recompose(self) -> None:
+        """Show the keys again if others are to be shown: the screen asks for that at each change of the focus."""
+        if not self.is_attached:
+            return
+        bindings = [(one.binding, one.enabled) for one in self.screen.active_bindings.values()]
+        chosen_from = (self._bindings_ready, self.app.size.width, bindings)
+        if chosen_from != self.chosen_from:
+            self.chosen_from = chosen_from
+            await super().recompose()
 
 
 class Timeline(Widget):

@@ -10,6 +10,7 @@ import pytest
 from support.board_user import populate, sit
 from support.sessions import post_statuses_of_hours
 from textual import events
+from textual.widgets._footer import FooterKey
 
 from tailhook.board.plate_list import PlateList
 from tailhook.board.screens import DetailsScreen, HelpScreen
@@ -165,6 +166,21 @@ def test_the_footer_shortens_words_and_leaves_keys_out_on_the_right_but_keeps_he
             await person.until(lambda shown=shown: person.seen.splitlines()[-1].strip() == shown)
 
     sit(play, size=(10, 12))
+
+
+def test_the_keys_in_the_footer_are_made_again_only_if_others_are_shown(board_daemon):
+    async def play(person):
+        await person.sees("? help")
+        keys = list(person.app.query(FooterKey))
+        person.app.screen.refresh_bindings()
+        await person.rests()
+        assert list(person.app.query(FooterKey)) == keys
+        await person.press("slash")
+        await person.sees("⏎ keep")
+        await person.press("escape")
+        await person.sees("⏎ details")
+
+    sit(play)
 
 
 def test_on_a_narrow_terminal_a_working_session_has_two_lines(board_daemon):
