@@ -153,7 +153,7 @@ instructions: $(VENV)/built $(VENV)/test ## a hook's instructions beside their b
 PROCESSES = $(addprefix tests/contract/test_,hook_process.py hook_modules.py pool_process.py plates_process.py \
 	scan_command.py scan_formats.py usage_command.py install_command.py doctor_command.py) \
 	$(addprefix tests/contract/boards/test_,daemon_start.py daemon_corrupt.py board_surroundings.py)
-ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py portable_c.py bench_rounds.py \
+ANYWHERE := $(addprefix --ignore=tests/unit/test_,words.py docs.py architecture.py run_profiles.py ci.py portable_c.py bench_rounds.py \
 	host_contracts.py contract_readers.py)
 # Tests of servers, which only the newest interpreter repeats.
 WITHOUT_SERVERS := -k 'not postgresql' --ignore=tests/unit/test_scan_objects.py

@@ -22,7 +22,8 @@ def run(tmp_path):
         program.chmod(0o755)
 
     def run(name, *words, **variables):
-        env = {**os.environ, "COMMIT": "00000a", "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
+        env = {name: value for name, value in os.environ.items() if name != "TAILHOOK_PART"}  # of this run
+        env |= {"COMMIT": "00000a", "PATH": f"{tmp_path}:{os.environ['PATH']}", **variables}
         return subprocess.run([ROOT / ".ci" / name, *words], env=env, capture_output=True, text=True, check=False)
 
     return run
