@@ -51,8 +51,8 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
-# A new environment with the packages of .venv. A tailhook that is built for it comes before the one of .venv.
-borrow = $(PYTHON) -m venv $(1) && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+# A new environment that has the packages of .venv, too. What is installed in it comes before them.
+borrow = $(PYTHON) -m venv $(1) && $(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
     >$$(echo $(1)/lib/python3*/site-packages)/borrowed.pth
 
 # Chromium is not built with the sanitizers, and runs no line of Python. Its tests are left out file by file, because
@@ -108,9 +108,9 @@ bench: $(VENV)/built $(VENV)/bench ## the short benchmarks; a table and plots in
 	$(BIN)/tailhook bench --max-ratio 1.35 || [ $$? = 3 ]  # too noisy to decide: the computer is busy
 
 # In a folder of its own: these packages are larger than all others together.
-engines: ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and in libraries of data frames: the same rows, also after a worker is killed
-	$(PYTHON) -m venv .venv-engines
-	.venv-engines/bin/python -m pip install --quiet '.[engines]'
+engines: $(VENV)/test ## the scan on Daft, Daft on Ray and Ray Data, with an S3 server, and in libraries of data frames: the same rows, also after a worker is killed
+	$(call borrow,.venv-engines)
+	.venv-engines/bin/python -m pip install --quiet 'tailhook[engines]'
 	.venv-engines/bin/python -m pytest -p no:cacheprovider tests/engines
 
 extras: $(VENV)/built $(VENV)/test ## the wheel for each CPython at hand, and with each extra, in environments of their own: it installs and answers
