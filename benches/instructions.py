@@ -16,7 +16,9 @@ import os
 import shutil
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 
 from worst_cases import CASES as WORST_CASES
@@ -44,13 +46,14 @@ def main() -> int:
     wanted = [word for word in sys.argv[1:] if not word.startswith("-")]
     found = {}
     failed = False
+    bare = 0
     with tempfile.TemporaryDirectory(prefix="tailhook-instructions-") as folder:
-        bare = 0
-        for name, stop in stops(Path(folder), wanted):
+        for name, count in counts(stops(Path(folder), wanted)):
             if not bare:
-                bare = instructions(bare_argv(), stop)
+                bare = count
                 sys.stdout.write(f"{'hook':<60}{'x bare':>10}{'baseline':>10}    (bare: {bare / 1e6:.1f} million)\n")
-            found[name] = round(instructions(stop.hook, stop) / bare, 4)
+                continue
+            found[name] = round(count / bare, 4)
             known = before.get(name)
             grown = known is not None and found[name] > known * TOLERANCE
             grown = grown or (name.startswith("real transcript") and found[name] > REAL_LIMIT)
@@ -69,7 +72,7 @@ def main() -> int:
 
 
 def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, BenchProject]]:
-    """Set up each case in turn, with a first run to write the bytecode; remove the files of a finished case."""
+    """Set up each case in turn, with a first run to write the bytecode."""
     for number, case in enumerate(CASES):
         if not wanted or case.name in wanted:
             stop = BenchProject(folder / str(number), case, "10 KB")
@@ -97,13 +100,32 @@ def stops(folder: Path, wanted: list[str]) -> Iterator[tuple[str, BenchProject]]
             stop = WorstStop(folder / f"worst-{number}", one, transcript)
             stop.check()
             yield name, stop
-            stop.remove()
 
 
-def instructions(argv: list[str], stop: BenchProject) -> int:
-    """Return how many instructions the process executes from its start to its end."""
-    stop.reset()
-    return count_by_valgrind(argv, stop.payload, stop.env)
+def counts(cases: Iterator[tuple[str, BenchProject]]) -> Iterator[tuple[str, int]]:
+    """Yield the instructions of bare Python, then those of each case's process from its start to its end.
+
+    The next case is set up meanwhile, and a case's files are removed as soon as it is counted.
+    """
+    counting: deque[tuple[str, BenchProject, Future[int]]] = deque()
+    with ProcessPoolExecutor() as processes:
+
+        def wait_for_one() -> tuple[str, int]:
+            name, stop, count = counting.popleft()
+            found = count.result()
+            if isinstance(stop, WorstStop):
+                stop.remove()
+            return name, found
+
+        for number, (name, stop) in enumerate(cases):
+            if not number:
+                yield "", count_by_valgrind(bare_argv(), stop.payload, stop.env)
+            stop.reset()
+            counting.append((name, stop, processes.submit(count_by_valgrind, stop.hook, stop.payload, stop.env)))
+            if len(counting) > (os.cpu_count() or 1):
+                yield wait_for_one()
+        while counting:
+            yield wait_for_one()
 
 
 if __name__ == "__main__":
