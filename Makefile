@@ -51,8 +51,9 @@ fuzz: $(VENV)/built $(VENV)/test ## long fuzzing: FUZZ_SECONDS (60) for each tar
 faults: $(VENV)/built $(VENV)/test ## the hook killed at every system call, the commands after every change of the disk
 	TAILHOOK_FAULTS=1 $(BIN)/python -m pytest tests/faults
 
-# A new environment that has the packages of .venv, too. What is installed in it comes before them.
-borrow = $(PYTHON) -m venv $(1) && $(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+# A new environment that has the packages of .venv and the sources, too. What is installed in it comes before them. These
+# are plain paths, which pip leaves out when it builds: a `site.addsitedir` would give it the setuptools of .venv.
+borrow = $(PYTHON) -m venv $(1) && $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"), "$(CURDIR)/src", sep="\n")' \
     >$$(echo $(1)/lib/python3*/site-packages)/borrowed.pth
 
 # Chromium is not built with the sanitizers, and runs no line of Python. Its tests are left out file by file, because

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from support.host import Project, Stop, short_folder
 from support.long_runs import IS_LONG, PART, examples, in_part
 from support.oracles import jwz
 from support.pool import Pool, hook_command
+
+from tailhook import _core
 
 MAX_NAME_CHARACTERS = 60  # characters of a parameter
 
@@ -58,6 +61,14 @@ def pytest_make_parametrize_id(val):
         if len(shown) > MAX_NAME_CHARACTERS
         else None
     )
+
+
+def pytest_sessionstart():
+    """End a run that has a sanitizer's runtime, but a core built without it: it would find nothing."""
+    for name in ("asan", "tsan"):
+        is_loaded = f"lib{name}" in os.environ.get("LD_PRELOAD", "")
+        if is_loaded and f"__{name}_init".encode() not in Path(_core.__file__).read_bytes():
+            pytest.exit(f"{_core.__file__} is not built with lib{name}", returncode=pytest.ExitCode.USAGE_ERROR)
 
 
 def pytest_report_header():
